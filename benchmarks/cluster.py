@@ -2,9 +2,10 @@
 
     python -m benchmarks cluster [--quick] [--repeat 3]
 
-Two workers with one thread each, in processes of their own, beside two threads of this process on the same
-cores: what is lost is what sharing out costs. Both sides take turns, and the best of the runs counts. Bytes
-are those that pass the sockets of the workers. Speed-ups by more machines are not measured here.
+Two workers with one thread each, as "local:2" starts them, in processes of their own, beside two threads of
+this process on the same cores: what is lost is what sharing out costs. Both sides take turns, and the best of
+the runs counts. Bytes are those that pass the sockets of the workers. Speed-ups by more machines are not
+measured here.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 import mercer
 from mercer import RBF, KernelRidge
 from mercer.gram import Tiles, tiles
+from mercer.gram.cluster import local_workers
 from mercer.gram.lines import DIFFERENCES, Lines
 
 COLUMNS = 10
@@ -30,7 +32,7 @@ COLUMNS = 10
 
 def run(options: argparse.Namespace) -> None:
     sizes = (1000,) if options.quick else (50_000, 100_000)
-    with workers(2) as local, distributed.Client(local) as client:
+    with local_workers(2) as local, distributed.Client(local) as client:
         client.run(count_bytes)
         idle = memory_of(client)
         for n in sizes:
@@ -39,13 +41,7 @@ def run(options: argparse.Namespace) -> None:
         held = max(sizes) * COLUMNS * 8 / 2**20
         most = memory_of(client)
         print(f"memory of a worker: {idle:.0f} MiB before, at most {most:.0f} MiB; X has {held:.0f} MiB")
-    lost(1000 if options.quick else 5000)
-
-
-def workers(count: int) -> distributed.LocalCluster:
-    return distributed.LocalCluster(
-        n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-    )
+    lost(1000 if options.quick else 50_000)
 
 
 def data(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +105,7 @@ def moved(client: distributed.Client, n: int) -> None:
     out = 8 * n * len(DIFFERENCES[lines.order]) / 2**20
     if lines.order:
         # Blocks that several lines of a task have in common are sent once.
-        out = sum(8 * len(lines.rows_read(task)) for task in lines.tasks) / 2**20
+        out = sum(8 * lines.rows_read(task) for task in lines.tasks) / 2**20
     print(
         f"n = {n}, a product: {received:.1f} MiB into {count} workers (scheme: {count * 8 * n / 2**20:.1f}), "
         f"{sent:.1f} MiB out of them (scheme: {out:.1f})",
@@ -129,16 +125,16 @@ def lost(n: int) -> None:
 def fitted(n: int, *, kill: int) -> tuple[np.ndarray, float, int]:
     """Coefficients, seconds and how often the workers were asked; at question `kill` one is killed."""
     X, y = data(n)
-    model = KernelRidge("RBF(3.0)", alpha=0.1, solver="cg", tol=1e-10, random_state=0)
-    with workers(2) as local, distributed.Client(local) as client:
+    model = KernelRidge("RBF(3.0)", alpha=1.0, solver="cg", tol=1e-4, random_state=0)
+    with local_workers(2) as local, distributed.Client(local) as client:
         told = []
         gather = client.gather
 
-        def gather_or_kill(futures: Any) -> Any:
+        def gather_or_kill(futures: Any, **options: Any) -> Any:
             told.append(len(futures))
             if len(told) == kill:
                 os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
-            return gather(futures)
+            return gather(futures, **options)
 
         client.gather = gather_or_kill
         began = time.perf_counter()

@@ -28,6 +28,15 @@ if "MERCER_TEST_ISA" in os.environ and not _core.force_isa(os.environ["MERCER_TE
     )
 
 
+@pytest.fixture(autouse=True)
+def signals():
+    """A test that leaves signals changed kills a later one: a closed socket is no end of the process."""
+    yield
+    if hasattr(signal, "SIGPIPE"):
+        left = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        assert left is signal.SIG_IGN, "the test has changed what SIGPIPE does, and must put it back"
+
+
 @pytest.fixture(params=["avx512", "avx2", "baseline"])
 def isa(request):
     """Every instruction set of this CPU in turn."""

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from mercer.cli import main
 from mercer.cli.check import run_check, size_words
 from mercer.cli.main import app
+from mercer.cli.talk import outliving_sockets
 from mercer.kernels import Dot, Kernel, Polynomial, Undecided
 
 runner = CliRunner()
@@ -63,7 +64,7 @@ def test_a_crash_leaves_with_70_and_never_with_the_code_of_an_answer(monkeypatch
         raise RuntimeError("out of the blue")
 
     monkeypatch.setattr(main, "app", broken)
-    with pytest.raises(SystemExit) as left:
+    with outliving_sockets(), pytest.raises(SystemExit) as left:
         main.run()
     assert left.value.code == 70
     assert "out of the blue" in capsys.readouterr().err

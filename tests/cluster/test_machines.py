@@ -1,6 +1,7 @@
 """Which machines learn on a cluster, which refuse to, and what a user sees of it."""
 
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 import mercer
 from clusters import is_clean
 from estimators_under_test import SUBJECTS
-from mercer import GaussianProcessClassifier, KernelKMeans, KernelPCA, KernelRidge, Nystroem, choose
+from mercer import SVR, GaussianProcessClassifier, KernelKMeans, KernelPCA, KernelRidge, Nystroem, choose
 from mercer.errors import ClusterError, Interrupted
 from mercer.gram.cluster import active, here
 from mercer.machines.shared.base import KernelEstimator
@@ -18,13 +19,17 @@ ROWS = 1200
 ON_CLUSTER = {
     "FalkonClassifier",
     "FalkonRegressor",
+    "FeatureMachineClassifier",
+    "FeatureMachineRegressor",
     "GaussianProcessRegressor",
     "KernelKMeans",
     "KernelPCA",
     "KernelRidge",
     "NuSVC",
     "NuSVR",
+    "Nystroem",
     "OneClassSVM",
+    "RandomFeatures",
     "SVC",
     "SVDD",
     "SVR",
@@ -76,10 +81,10 @@ def test_a_machine_that_cannot_learn_on_a_cluster_says_so(client, subject):
         subject.fit()
 
 
-def test_an_approximation_would_make_all_features_here_and_is_refused(client, data):
+def test_an_approximation_that_would_make_all_features_here_is_refused(client, data):
     X, y = data
-    with mercer.cluster(client), pytest.raises(ClusterError, match="FalkonRegressor"):
-        KernelRidge("RBF(1.0)", approximation=Nystroem(n_components=10)).fit(X, y)
+    with mercer.cluster(client), pytest.raises(ClusterError, match=r"KernelRidge\(approximation"):
+        SVR("RBF(1.0)", approximation=Nystroem(n_components=10)).fit(X, y)
 
 
 def test_what_runs_here_inside_a_cluster_is_not_refused(client, data):
@@ -110,6 +115,19 @@ def test_ctrl_c_in_conjugate_gradients_keeps_the_best_and_leaves_the_cluster_cle
     assert np.isfinite(model.dual_coef_).all() and np.any(model.dual_coef_)
     asked.clear()
     assert is_clean(client)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no SIGPIPE here")
+def test_a_worker_that_hangs_up_does_not_end_the_command_as_a_reader_does():
+    from mercer.cli.fit import computing_at
+
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        with computing_at("local:1", insecure=False):
+            assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGPIPE) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGPIPE, before)
 
 
 def test_the_command_line_fits_a_parquet_file_on_workers_of_its_own(data, tmp_path):

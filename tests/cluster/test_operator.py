@@ -124,6 +124,25 @@ def test_the_number_of_workers_changes_no_bit(client, data):
         assert model.certificate_.iterations == two.certificate_.iterations
 
 
+def test_how_many_lines_are_asked_for_at_a_time_changes_no_bit(client, data, monkeypatch):
+    X, _ = data
+    gather = client.gather
+    asked = []
+
+    def counting(futures, **options):
+        asked.append(len(futures))
+        return gather(futures, **options)
+
+    monkeypatch.setattr(client, "gather", counting)
+    found = []
+    for bundles in (1, 3, 50):
+        monkeypatch.setattr("mercer.gram.cluster.BUNDLES", bundles)
+        with mercer.cluster(client):
+            found.append(RBF(1.0).gram(X) @ np.ones(ROWS))
+    assert asked[0] <= 2 and asked[1] <= 6 and asked[2] == 7
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
 def test_a_killed_worker_changes_no_bit(client, data, monkeypatch):
     X, y = data
     with mercer.cluster(client):

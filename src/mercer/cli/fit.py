@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 import re
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, cast
 from mercer import clock, places
 from mercer.cli.codes import INTERRUPTED
 from mercer.cli.source import Voice, finished
-from mercer.cli.talk import complain, json_text
+from mercer.cli.talk import complain, json_text, outliving_sockets
 from mercer.errors import InputError, Interrupted, ModelFileError, OutputError, ParameterError, TargetError
 from mercer.gram.cluster import cluster
 from mercer.memory import say_bytes
@@ -113,11 +114,14 @@ def run_fit(asked: FitRequest) -> int:
     return finished(work, quiet=asked.quiet)
 
 
-def computing_at(place: str | None, *, insecure: bool) -> AbstractContextManager[object]:
+@contextmanager
+def computing_at(place: str | None, *, insecure: bool) -> Iterator[None]:
     """The cluster that was asked for; nothing where none was."""
     if place is None:
-        return nullcontext()
-    return cluster(place, insecure=insecure)
+        yield
+        return
+    with outliving_sockets(), cluster(place, insecure=insecure):
+        yield
 
 
 def said_of_file(saved: Saved) -> str:

@@ -11,14 +11,13 @@ The object that --json prints in one line as soon as the server listens, schema 
 from __future__ import annotations
 
 import json
-import signal
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercer.cli.codes import FAILED, INTERRUPTED, USAGE
-from mercer.cli.talk import complain
+from mercer.cli.talk import complain, outliving_sockets
 from mercer.errors import MercerError, ParameterError
 from mercer.hosts import is_loopback
 
@@ -122,9 +121,6 @@ def answer(app: FastAPI, listening: socket.socket, *, socket_bytes: int = 0) -> 
     """
     import uvicorn
 
-    if hasattr(signal, "SIGPIPE"):
-        # commands end quietly when their reader leaves; a server outlives the clients that hang up
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -135,7 +131,8 @@ def answer(app: FastAPI, listening: socket.socket, *, socket_bytes: int = 0) -> 
         timeout_graceful_shutdown=1 if socket_bytes else GRACE,
     )
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        with outliving_sockets():
+            uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:
         # uvicorn finishes what is in hand, and then hands the signal on
         complain("stopped.")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from mercer.cli.codes import UNWRITTEN
@@ -24,6 +27,19 @@ def results() -> Console:
 
     width = None if sys.stdout.isatty() else UNLIMITED
     return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, width=width)
+
+
+@contextmanager
+def outliving_sockets() -> Iterator[None]:
+    """Commands end when the reader of their pipe leaves; in here whoever hangs up a socket is an error."""
+    if not hasattr(signal, "SIGPIPE"):
+        yield
+        return
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
 
 
 def complain(message: str) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
@@ -34,11 +35,23 @@ Client: TypeAlias = Any
 Future: TypeAlias = Any
 T = TypeVar("T")
 
+# Ways to talk to a scheduler of which it asks for certificates.
+ENCRYPTED = ("tls", "wss")
+# Settings of Dask for workers of our own. By default each samples what it is doing every 10 ms, for a
+# dashboard, looks at its event loop every 20 ms, and gives memory back to the system after every array.
+QUIET_WORKERS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 30,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 28,
+}
 # How often rows are sent again after the only copy of some was lost with its worker.
 ATTEMPTS = 4
 # Sets of rows that are kept on the workers at one time: those of fit, and a part of them.
 MOST_SPREAD = 3
 
+# Tasks of Dask for each thread of a worker in one question: more of them cost, fewer leave idle who is quick.
+BUNDLES = 3
 # How many sums are added by one task, and blocks that are sent at one time.
 FAN = 8
 # Rows from which what each task gets goes to the workers by itself, and not through the scheduler's graph.
@@ -100,12 +113,31 @@ def _opened(place: str, stack: ExitStack) -> Client:
                 f"no Dask scheduler answers at {place!r}: {error}. Give the address that the scheduler "
                 'printed, such as tcp://127.0.0.1:8786, or "local:2" for two workers here.'
             ) from error
+        except TypeError as error:
+            if urlsplit(place).scheme not in ENCRYPTED:
+                raise
+            raise ClusterError(
+                f"{place} asks for certificates, and none were given. Pass a client that has them, "
+                "mercer.cluster(distributed.Client(address, security=Security(...))), or name them in the "
+                "configuration of Dask (distributed.comm.tls)."
+            ) from error
     if not count.isdigit() or int(count) < 1:
         raise ParameterError(f'a local cluster is written "local:2" for two workers; got {place!r}.')
-    workers = distributed.LocalCluster(
-        n_workers=int(count), threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-    )
-    return stack.enter_context(distributed.Client(stack.enter_context(workers)))
+    return stack.enter_context(distributed.Client(stack.enter_context(local_workers(int(count)))))
+
+
+def local_workers(count: int) -> Any:
+    """A `LocalCluster` of so many workers with one thread each, on the loopback interface.
+
+    They share their cores with the work, so Dask looks at itself less often than it does by default.
+    """
+    distributed = needed()
+    import dask
+
+    with dask.config.set(QUIET_WORKERS):
+        return distributed.LocalCluster(
+            n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        )
 
 
 def needed() -> Any:
@@ -134,7 +166,7 @@ def refuse_strangers(addresses: Sequence[str]) -> None:
     for address in addresses:
         parts = urlsplit(address)
         # UCX is fast and not encrypted: it is as open as TCP
-        if parts.scheme in ("tls", "wss", "inproc") or is_loopback(parts.hostname or ""):
+        if parts.scheme in (*ENCRYPTED, "inproc") or is_loopback(parts.hostname or ""):
             continue
         raise ClusterError(
             f"{address} is open to whoever can reach it: a Dask scheduler without TLS runs any code that it "
@@ -165,11 +197,15 @@ class Part:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "known": {}}
 
+    def slices(self, blocks: Sequence[int]) -> list[slice]:
+        """Where some blocks are in this part."""
+        ends = np.cumsum([0, *np.diff(self.lines.ends)[self.blocks]]).tolist()
+        known = dict(zip(self.blocks, pairwise(ends), strict=True))
+        return [slice(*known[b]) for b in blocks]
+
     def places(self, blocks: Sequence[int]) -> Integers:
         """Where the rows of some blocks are in this part."""
-        sizes = np.diff(self.lines.ends)[self.blocks]
-        first = dict(zip(self.blocks, np.cumsum(sizes) - sizes, strict=True))
-        return np.concatenate([np.arange(np.diff(self.lines.ends)[b]) + first[b] for b in blocks])
+        return np.concatenate([np.arange(each.start, each.stop) for each in self.slices(blocks)])
 
     def remembered(self, key: object, make: Callable[[], T]) -> T:
         """What was made of this part under this key; the last few are kept."""
@@ -196,12 +232,37 @@ def joined(lines: Lines, blocks: Sequence[int], parts: Sequence[Rows]) -> Part:
     return Part(Rows(data, first.name, first.names), lines, blocks)
 
 
-def added(sums: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Several tuples of sums added up from left to right: a task."""
-    total = sums[0]
-    for more in sums[1:]:
+def added(sums: Sequence[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    """Several tuples of sums added up from left to right, each and the answer as a list of one: a task."""
+    (total,) = sums[0]
+    for (more,) in sums[1:]:
         total = tuple(a + b for a, b in zip(total, more, strict=True))
-    return total
+    return [total]
+
+
+def shares(threads: dict[str, int], count: int) -> list[tuple[str, slice]]:
+    """So many tasks in runs, one for each worker, by the number of its threads.
+
+    >>> shares({"a": 1, "b": 3}, 8)
+    [('a', slice(0, 2, None)), ('b', slice(2, 8, None))]
+    """
+    ends = np.cumsum([0, *threads.values()]) * count // max(sum(threads.values()), 1)
+    runs = zip(threads, pairwise(ends.tolist()), strict=True)
+    return [(worker, slice(start, stop)) for worker, (start, stop) in runs if stop > start]
+
+
+def near(worker: str) -> dict[str, Any]:
+    """Where a task is to run if that worker is still there; anywhere if none is named."""
+    return {"workers": [worker], "allow_other_workers": True} if worker else {}
+
+
+def bundled(
+    function: Callable[..., T], pieces: Sequence[Any], tasks: Sequence[Any], each: Sequence[Any], *given: Any
+) -> list[T]:
+    """Several tasks as one, each with its own answer: what Dask does for a task is done once for all."""
+    if not each:
+        return [function(piece, task, *given) for piece, task in zip(pieces, tasks, strict=True)]
+    return [function(p, t, *given, own) for p, t, own in zip(pieces, tasks, each, strict=True)]
 
 
 class Spread:
@@ -220,6 +281,7 @@ class Spread:
     def send(self) -> None:
         """Put the blocks on the workers."""
         self.blocks = self.make(self.lines)
+        self.threads: dict[str, int] = self.client.nthreads()
         self._parts: list[Future] | None = None
         self._places: dict[bool, dict[str, list[int]]] = {}
 
@@ -229,7 +291,13 @@ class Spread:
         if self._parts is None:
             read = [self.lines.read(task) for task in self.lines.tasks]
             chosen = [[self.blocks[b] for b in numbers] for numbers in read]
-            self._parts = self.client.map(joined, [self.lines] * len(read), read, chosen, pure=False)
+            self._parts = []
+            # Where there are no workers, as after the last one was lost, Dask waits for the next.
+            for worker, mine in shares(self.threads, len(read)) or [("", slice(None))]:
+                count = len(read[mine])
+                self._parts += self.client.map(
+                    joined, [self.lines] * count, read[mine], chosen[mine], pure=False, **near(worker)
+                )
         return self._parts
 
     def places(self, blocks: bool) -> dict[str, list[int]]:
@@ -263,6 +331,9 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.is_open = True
+        # Workers of this machine answer us directly; others may be out of reach for all but the scheduler.
+        mine = all(is_loopback(urlsplit(address).hostname or "") for address in _addresses(client))
+        self.direct = True if mine else None
         self.spreads: list[Spread] = []
 
     @property
@@ -334,29 +405,45 @@ class Cluster:
         pieces: list[Future] = spread.blocks if blocks else spread.parts
         tasks: Sequence[object] = range(len(pieces)) if blocks else spread.lines.tasks
         sent = self.client.scatter(arrays, hash=False, broadcast=True) if arrays else []
-        shared = [[value] * len(pieces) for value in (asked, *sent)]
-        if each is not None and spread.lines.n < MANY_ROWS:
-            shared.append(list(each))
-        elif each is not None:
-            shared.append(self.client.scatter(list(each), hash=False))
-        futures: list[Future] = [None] * len(pieces)
+        if each is not None and spread.lines.n >= MANY_ROWS:
+            each = self.client.scatter(list(each), hash=False)
+        numbers: list[list[int]] = []
+        futures: list[Future] = []
         for worker, mine in spread.places(blocks).items():
-            some = [[column[i] for i in mine] for column in (pieces, tasks, *shared)]
-            near = {"workers": [worker], "allow_other_workers": True} if worker else {}
-            begun = self.client.map(function, *some, pure=False, **near)
-            for i, future in zip(mine, begun, strict=True):
-                futures[i] = future
-        found: list[T] | None = None
+            # what is added up by the workers has to be found one by one
+            size = 1 if total else -(-len(mine) // (BUNDLES * spread.threads.get(worker, 1)))
+            runs = [mine[k : k + size] for k in range(0, len(mine), size)]
+            own = [[each[i] for i in run] if each is not None else [] for run in runs]
+            columns = [[[column[i] for i in run] for run in runs] for column in (pieces, tasks)]
+            shared = [[value] * len(runs) for value in (asked, *sent)]
+            futures += self.client.map(
+                bundled, [function] * len(runs), *columns, own, *shared, pure=False, **near(worker)
+            )
+            numbers += runs
+        return self._collected(futures, numbers, total)
+
+    def _collected(self, futures: list[Future], numbers: list[list[int]], total: bool) -> list[Any]:
+        """What the tasks with these numbers found, in their order; or the sum of it."""
+        found: list[Any] | None = None
         try:
+            if total:
+                futures = [futures[k] for k in np.argsort([run[0] for run in numbers])]
             while total and len(futures) > 1:
                 groups = [futures[i : i + FAN] for i in range(0, len(futures), FAN)]
                 futures = self.client.map(added, groups, pure=False)
-            found = self.client.gather(futures)
+            found = self.client.gather(futures, direct=self.direct)
         finally:
             if found is None:
                 # by Ctrl-C, or because some of it was lost: the rest is not wanted any more
                 self.client.cancel(futures, force=True)
-        return found
+        if total:
+            (whole,) = found
+            return list(whole)
+        out: list[Any] = [None] * sum(map(len, numbers))
+        for run, answers in zip(numbers, found, strict=True):
+            for i, answer in zip(run, answers, strict=True):
+                out[i] = answer
+        return out
 
     @property
     def _losses(self) -> tuple[type[BaseException], ...]:

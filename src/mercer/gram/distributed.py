@@ -74,7 +74,7 @@ class Distributed(Tiles):
         total = np.zeros((self.shape[0], V.shape[1]))
         found = self.cluster.run(spread, multiplied, self._asked, V)
         for task, part in zip(spread.lines.tasks, found, strict=True):
-            total[spread.lines.rows_read(task)] += part
+            spread.lines.add(part, task, total)
         return total.astype(self.dtype, copy=False)
 
     @property
@@ -179,13 +179,16 @@ Asked = tuple[Kernel, npt.DTypeLike, str]
 
 
 class Line(NamedTuple):
-    """K of the rows on a line and of its first block, and where these rows are: in all, and in the part."""
+    """K of the rows on a line and of its first block, and where its blocks are: in all rows, in the part."""
 
     whole: Tiles
     own: Tiles | None
-    rows: Integers
-    places: Integers
-    own_places: Integers
+    rows: list[slice]
+    places: list[slice]
+
+    def of(self, V: Array) -> Array:
+        """The rows of V that are on the line."""
+        return np.concatenate([V[rows] for rows in self.rows])
 
 
 def _line(part: Part, line: int, asked: Asked) -> Line:
@@ -201,10 +204,9 @@ def _line(part: Part, line: int, asked: Asked) -> Line:
     known = part.remembered(token, make)
     if line not in known:
         lines = part.lines
-        places = part.places(lines.on(line))
-        own = part.places([line])
-        inner = made(own) if lines.order else None
-        known[line] = Line(made(places), inner, lines.rows_on(line), places, own)
+        on = lines.on(line)
+        inner = made(part.places([line])) if lines.order else None
+        known[line] = Line(made(part.places(on)), inner, [lines.rows(b) for b in on], part.slices(on))
     return known[line]
 
 
@@ -214,10 +216,15 @@ def multiplied(part: Part, task: list[int], asked: Asked, V: Array) -> Array:
     with no_blas_threads():
         for number in task:
             line = _line(part, number, asked)
-            out[line.places] += line.whole @ V[line.rows]
+            product = line.whole @ line.of(V)
+            at = 0
+            for place in line.places:
+                size = place.stop - place.start
+                out[place] += product[at : at + size]
+                at += size
             if line.own is not None:
-                mine = line.own @ np.ascontiguousarray(V[part.lines.rows(number)])
-                out[line.own_places] -= part.lines.order * mine.astype(np.float64)
+                mine = line.own @ np.ascontiguousarray(V[line.rows[0]])
+                out[line.places[0]] -= part.lines.order * mine.astype(np.float64)
     return out.astype(V.dtype, copy=False)
 
 
@@ -227,9 +234,9 @@ def contracted(part: Part, task: list[int], asked: Asked, U: Array, V: Array) ->
     with no_blas_threads():
         for number in task:
             line = _line(part, number, asked)
-            total = total + line.whole.contract(U[line.rows], V[line.rows])
+            total = total + line.whole.contract(line.of(U), line.of(V))
             if line.own is not None:
-                own = part.lines.rows(number)
+                own = line.rows[0]
                 total = total - part.lines.order * line.own.contract(U[own], V[own])
     return total
 

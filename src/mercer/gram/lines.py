@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercer.typing import Integers
+from mercer.typing import Array, Integers
 
 # Perfect difference sets by their order q, after J. Singer, Trans. AMS 43 (1938) 377.
 DIFFERENCES: dict[int, tuple[int, ...]] = {
@@ -75,20 +75,22 @@ class Lines:
         """The rows of a block."""
         return slice(int(self.ends[block]), int(self.ends[block + 1]))
 
-    def rows_on(self, line: int) -> Integers:
-        """The rows of all blocks of a line, in their order on the line."""
-        return self._rows_of(self.on(line))
-
     def read(self, task: list[int]) -> list[int]:
         """The blocks that are on any of the lines of a task, in order."""
         return sorted({b for line in task for b in self.on(line)})
 
-    def rows_read(self, task: list[int]) -> Integers:
-        """The rows of these blocks, in order."""
-        return self._rows_of(self.read(task))
+    def rows_read(self, task: list[int]) -> int:
+        """How many rows these blocks have."""
+        return int(np.diff(self.ends)[self.read(task)].sum())
 
-    def _rows_of(self, blocks: list[int]) -> Integers:
-        return np.concatenate([np.arange(self.ends[b], self.ends[b + 1]) for b in blocks])
+    def add(self, part: Array, task: list[int], total: Array) -> None:
+        """Add what a task has for the rows of its blocks, in order, to those of all rows."""
+        at = 0
+        for b in self.read(task):
+            rows = self.rows(b)
+            size = rows.stop - rows.start
+            total[rows] += part[at : at + size]
+            at += size
 
     @cached_property
     def tasks(self) -> list[list[int]]:

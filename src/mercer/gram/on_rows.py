@@ -29,6 +29,7 @@ from mercer.errors import InputError, MercerError, NotFiniteError, ShapeError
 from mercer.gram import blocks
 from mercer.gram.distributed import tiles
 from mercer.gram.explicit import FeatureGram
+from mercer.gram.far_features import FarFeatures, far_from_here
 from mercer.gram.low_rank import LowRank
 from mercer.gram.met_features import latent_map_on, map_on
 from mercer.gram.of_kernel import Dense, Tiles
@@ -270,6 +271,8 @@ class FeatureApproximation(Protocol):
 
     def features(self, rows: Rows) -> Array: ...
 
+    def alone(self) -> FeatureApproximation: ...
+
     def describe(self) -> str: ...
 
 
@@ -296,8 +299,25 @@ class Approximated(KernelOnRows):
         """Φ of the rows."""
         return self.approximation.features(self.rows)
 
+    @property
+    def far(self) -> FarFeatures | None:
+        """The features by the workers of the cluster that computes now; None where Φ is here, or will be."""
+        cluster = far_from_here(len(self))
+        if cluster is None or self.kernel is None or "phi" in vars(self):
+            return None
+        known: FarFeatures | None = vars(self).get("_far")
+        if known is None or known.cluster is not cluster:
+            known = FarFeatures(self.approximation.alone(), self.rows, cluster)
+            self.__dict__["_far"] = known
+        return known
+
+    def without_noise(self) -> GramOperator:
+        """ΦΦᵀ."""
+        far = self.far
+        return LowRank(self.phi) if far is None else far
+
     def gram(self, memory: Memory | None = None, *, finite: bool = True) -> GramOperator:
-        K = LowRank(self.phi)
+        K = self.without_noise()
         if self.approximation.noise_:
             return K.shifted(self.approximation.noise_)
         return K
@@ -306,7 +326,8 @@ class Approximated(KernelOnRows):
         """Only without noise, which no feature holds."""
         if self.approximation.noise_:
             return None
-        return FeatureSize(self.phi.shape[1], self.phi.size)
+        count = self.approximation.dimension
+        return FeatureSize(count, count * len(self))
 
     def explicit(self) -> FeatureGram:
         return FeatureGram(self.phi)
@@ -320,7 +341,8 @@ class Approximated(KernelOnRows):
 
     def weights(self, coef: Array) -> Array:
         """β = Φᵀ coef: what predictions are made of, so that no row of fit is needed for them."""
-        return self.phi.T @ coef
+        far = self.far
+        return self.phi.T @ coef if far is None else far.pull(coef)
 
     def times(self, A: Matrix, beta: Array) -> Array:
         """φ(x)·β of new rows, in blocks."""

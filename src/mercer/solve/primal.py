@@ -48,12 +48,9 @@ class FeatureRidge:
     @cached_property
     def mean(self) -> Array:
         """The weighted mean of the features; zero without an intercept."""
-        out = np.zeros(self.dimension)
-        if self.intercept:
-            for rows, P in self.blocks():
-                out += self.weight[rows] @ P
-            out /= self.weight.sum()
-        return out
+        if not self.intercept:
+            return np.zeros(self.dimension)
+        return np.asarray(self._weighted_sum() / self.weight.sum())
 
     def _centred(self) -> Iterator[tuple[slice, Array]]:
         for rows, P in self.blocks():
@@ -65,11 +62,7 @@ class FeatureRidge:
         if self.dimension == 0:
             # the map of a kernel that is 0 has no features, and there is nothing to factor
             return Cholesky(np.zeros((0, 0), order="F"), self.alpha)
-        G = np.zeros((self.dimension, self.dimension))
-        root = np.sqrt(self.weight)
-        for rows, P in self._centred():
-            S = root[rows, None] * P
-            G += S.T @ S
+        G = self._products()
         size = float(np.abs(G).sum(axis=0).max()) + self.alpha
         try:
             out = factor(G, self.alpha, overwrite=True)
@@ -92,14 +85,11 @@ class FeatureRidge:
     def solve(self, Y: Array, tol: float = 1e-10) -> Solution[tuple[Array, Array, Array]]:
         """β (D×t), b (t) and the errors y - φ·β - b (n×t), refined until the gradient is below `tol`."""
         start = time.perf_counter()
-        w = self.weight[:, None]
         centre = np.zeros(Y.shape[1])
         if self.intercept:
             centre = (self.weight @ Y) / self.weight.sum()
         Y = Y - centre
-        goal = np.zeros((self.dimension, Y.shape[1]))
-        for rows, P in self._centred():
-            goal += P.T @ (w[rows] * Y[rows])
+        goal = self._goal(Y)
         beta = self.factor.solve(goal)
         R, gradient = self._gradient(Y, beta)
         steps = 0
@@ -141,6 +131,31 @@ class FeatureRidge:
         )
         return Solution((beta, centre - self.mean @ beta, R), done)
 
+    # ── sums over the rows ──────────────────────────────────────────────────────────────────────────────────
+
+    def _weighted_sum(self) -> Array:
+        """Σ w φ."""
+        out = np.zeros(self.dimension)
+        for rows, P in self.blocks():
+            out += self.weight[rows] @ P
+        return out
+
+    def _products(self) -> Array:
+        """Σ w φφᵀ, φ centred."""
+        G = np.zeros((self.dimension, self.dimension))
+        root = np.sqrt(self.weight)
+        for rows, P in self._centred():
+            S = root[rows, None] * P
+            G += S.T @ S
+        return G
+
+    def _goal(self, Y: Array) -> Array:
+        """Σ w φy, φ centred."""
+        out = np.zeros((self.dimension, Y.shape[1]))
+        for rows, P in self._centred():
+            out += P.T @ (self.weight[rows, None] * Y[rows])
+        return out
+
     def _gradient(self, Y: Array, beta: Array) -> tuple[Array, Array]:
         """The errors, and Φᵀ W errors - α β."""
         R = np.empty_like(Y)
@@ -152,12 +167,32 @@ class FeatureRidge:
 
     def leverages(self) -> Array:
         """How much each fitted value follows its own target: the diagonal of the hat matrix."""
+        out = self.weight * self._squares()
+        return out + self.weight / self.weight.sum() if self.intercept else out
+
+    def _squares(self) -> Array:
+        """‖L⁻¹φ‖², φ centred, for the factor L."""
         out = np.zeros(len(self.weight))
         for rows, P in self._centred():
             half = lapack.solve_triangular(self.factor.lower, P.T)
-            out[rows] = self.weight[rows] * np.einsum("ij,ij->j", half, half)
-        return out + self.weight / self.weight.sum() if self.intercept else out
+            out[rows] = np.einsum("ij,ij->j", half, half)
+        return out
 
     def image(self, V: Array) -> Array:
         """Φ V for the features as they come."""
         return np.vstack([P @ V for _, P in self.blocks()])
+
+    def pull(self, R: Array) -> Array:
+        """Φᵀ R for the features as they come."""
+        out = np.zeros((self.dimension, *R.shape[1:]))
+        for rows, P in self.blocks():
+            out += P.T @ R[rows]
+        return out
+
+    def held(self) -> float:
+        """Σ ‖φ‖² of the features as they come: the trace of ΦΦᵀ."""
+        return sum(float(np.einsum("ij,ij->", P, P)) for _, P in self.blocks())
+
+    def plain(self) -> FeatureRidge:
+        """The same features with weights 1, without penalty and intercept."""
+        return FeatureRidge(self.blocks, self.dimension, np.ones(len(self.weight)), 0.0)

@@ -23,6 +23,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, warn
 from mercer.gram import Features, GramOperator, LowRank, Shifted
+from mercer.gram.far_features import FarFeatures
 from mercer.kernels.base import Kernel
 from mercer.kernels.proofs.answers import Refuted
 from mercer.solve.solution import Note
@@ -119,7 +120,7 @@ def judge_on_rows(
 
 def _of_features(K: GramOperator) -> bool:
     inner = K.inner if isinstance(K, Shifted) else K
-    return isinstance(inner, LowRank | Features)
+    return isinstance(inner, LowRank | Features | FarFeatures)
 
 
 def _asymmetric(K: GramOperator) -> bool:

@@ -6,9 +6,10 @@ Machines take it as `approximation=`, and hold it as they hold any kernel on the
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin, clone
@@ -17,10 +18,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from mercer.arrays import Rows
 from mercer.errors import ParameterError
 from mercer.gram import Features, GramOperator, LowRank
+from mercer.gram.far_features import far_from_here
 from mercer.gram.on_rows import PRECOMPUTED
 from mercer.kernels.base import Kernel
 from mercer.kernels.terms import has_noise, split_noise
 from mercer.machines.shared.base import KernelEstimator, as_machine_kernel
+from mercer.machines.shared.kept import READ
 from mercer.memory import memory_limit
 from mercer.solve.solution import Certificate
 from mercer.sparse import Matrix
@@ -47,6 +50,8 @@ class Approximation(TransformerMixin, KernelEstimator):
 
     from_below = False
     """Whether K - K̂ is positive semi-definite."""
+    on_cluster = True
+    n_jobs: int | None
     memory: Memory
     random_state: Seed
     strict: bool
@@ -79,6 +84,14 @@ class Approximation(TransformerMixin, KernelEstimator):
     def dimension(self) -> int:
         """The number of features."""
         return self._n_features_out
+
+    def alone(self) -> Self:
+        """A copy to be sent to the workers of a cluster: each computes on one thread."""
+        out = copy.copy(self)
+        out.__dict__.pop(READ, None)
+        if "n_jobs" in out.__dict__:
+            out.n_jobs = 1
+        return out
 
     # ── given ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,11 +192,12 @@ def approximate(
     *,
     weight: Array | None = None,
     strict: bool = False,
-) -> tuple[Approximation, Array]:
+) -> tuple[Approximation, Array | None]:
     """The approximation fitted to a machine's kernel and rows, and its features of them.
 
-    `approximation` is not changed. Its own `kernel` must be left at its default, or be the machine's. A
-    `strict` machine refuses what is no kernel, as a strict approximation does.
+    On a cluster the features are not made here: the workers sum over them. `approximation` is not changed.
+    Its own `kernel` must be left at its default, or be the machine's. A `strict` machine refuses what is no
+    kernel, as a strict approximation does.
 
     >>> from mercer import RBF, Nystroem
     >>> rows = Rows(np.arange(6.0)[:, None])
@@ -191,8 +205,9 @@ def approximate(
     >>> phi.shape, fitted.kernel_
     ((6, 2), RBF(2.0))
     """
+    far = kernel is not None and far_from_here(len(rows)) is not None
     if isinstance(approximation, Frozen):
-        return approximation.fitted, approximation.fitted.features(rows)
+        return approximation.fitted, None if far else approximation.fitted.features(rows)
     if not isinstance(approximation, Approximation):
         raise ParameterError(
             f"approximation must be None, Nystroem(...) or RandomFeatures(...); got {approximation!r}."
@@ -210,6 +225,5 @@ def approximate(
     if rows.names is not None:
         fitted.feature_names_in_ = np.array(rows.names, dtype=object)
     w = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
-    phi = fitted._learn(kernel, rows, w, keep=True, strict=bool(strict or fitted.strict))
-    assert phi is not None
+    phi = fitted._learn(kernel, rows, w, keep=not far, strict=bool(strict or fitted.strict))
     return fitted, phi

@@ -12,8 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import lapack
 from mercer.arrays import Rows, read_rows
-from mercer.errors import InvalidKernelError, MemoryBudgetError, ParameterError, ShapeError, warn
-from mercer.gram import Dense, GramOperator, Precomputed, Tiles
+from mercer.errors import (
+    ClusterError,
+    InvalidKernelError,
+    MemoryBudgetError,
+    ParameterError,
+    ShapeError,
+    warn,
+)
+from mercer.gram import Dense, GramOperator, Precomputed, Tiles, tiles
+from mercer.gram.far_features import FarFeatures, far_from_here
 from mercer.gram.on_rows import check_gram
 from mercer.kernels.base import Kernel
 from mercer.machines.landmarks.approximation import Approximation, named
@@ -149,7 +157,7 @@ class Nystroem(Approximation):
         if smooth is None:
             K = Precomputed(check_gram(rows.data))
         else:
-            K = Tiles(smooth, rows, n_jobs=self.n_jobs)
+            K = tiles(smooth, rows, n_jobs=self.n_jobs, memory=self.memory)
         self._smooth = smooth
         self.n_rows_fit_ = len(rows)
         total = float(np.asarray(K.diag(), dtype=np.float64).sum())
@@ -168,6 +176,15 @@ class Nystroem(Approximation):
         self._judge(smooth, K, weight, strict=strict)
         self._certify(notes, time.perf_counter() - start)
         return phi
+
+    def _require_cluster_support(self) -> None:
+        super()._require_cluster_support()
+        if isinstance(self.landmarks, str) and self.landmarks == "pivoted":
+            raise ClusterError(
+                "landmarks='pivoted' are chosen one after the other, each by a column of K that all rows "
+                "share, so that n × m numbers and most of the work would be here. On a cluster choose "
+                "landmarks='leverage', 'uniform' or 'kmeans', or pass landmarks of your own."
+            )
 
     def _most(self, n: int) -> int:
         if self.n_components is not None:
@@ -228,19 +245,9 @@ class Nystroem(Approximation):
 
     def _measure(self, K: GramOperator, rows: Rows, keep: bool, total: float) -> Array | None:
         """The trace left out, exactly; and Φ if it is wanted."""
-        n = len(rows)
-        phi = np.empty((n, self.basis_.rank)) if keep else None
         diag = np.asarray(K.diag(), dtype=np.float64)
-        left = np.empty(n)
-        products = np.zeros((self.basis_.rank, self.basis_.rank))
-        for part in row_slices(n, self.basis_.rank):
-            block = self.features(rows.rows(np.arange(part.start, part.stop)))
-            left[part] = diag[part] - np.einsum("ij,ij->i", block, block)
-            if phi is not None:
-                phi[part] = block
-            more = lapack.matmul(block.T, block)
-            for some in panels(len(products)):
-                products[some] += more[some]
+        norms, products, phi = self._looked_at(rows, keep)
+        left = diag - norms
         worst = int(np.argmin(left))
         if left[worst] < -1e-6 * float(np.abs(diag).max()):
             raise InvalidKernelError(
@@ -252,6 +259,28 @@ class Nystroem(Approximation):
         self.residual_share_ = self.residual_trace_ / total if total > 0 else 0.0
         self.residual_rounding_ = self.basis_.residual_rounding(products, diag)
         return phi
+
+    def _looked_at(self, rows: Rows, keep: bool) -> tuple[Array, Array, Array | None]:
+        """‖φ‖² of every row, ΦᵀΦ, and Φ if it is wanted: in one pass, by the workers where there are any."""
+        n = len(rows)
+        r = self.basis_.rank
+        cluster = far_from_here(n)
+        if cluster is not None and self._smooth is not None and r:
+            far = FarFeatures(self.alone(), rows, cluster)
+            found = far.sums(np.ones(n), np.empty((n, 0)))
+            return found.norms, found.products, far.whole() if keep else None
+        phi = np.empty((n, r)) if keep else None
+        norms = np.empty(n)
+        products = np.zeros((r, r))
+        for part in row_slices(n, r):
+            block = self.features(rows.rows(np.arange(part.start, part.stop)))
+            norms[part] = np.einsum("ij,ij->i", block, block)
+            if phi is not None:
+                phi[part] = block
+            more = lapack.matmul(block.T, block)
+            for some in panels(len(products)):
+                products[some] += more[some]
+        return norms, products, phi
 
     def _certify(self, notes: list[str], seconds: float) -> None:
         way = self.landmarks if isinstance(self.landmarks, str) else "given"

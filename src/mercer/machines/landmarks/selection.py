@@ -18,8 +18,12 @@ from scipy import sparse
 from scipy.linalg import eigvalsh
 
 from mercer import lapack
+from mercer.arrays import Rows
 from mercer.errors import InvalidKernelError, NotFiniteError, NotPositiveDefiniteError, ParameterError
-from mercer.gram import GramOperator
+from mercer.gram import Distributed, GramOperator, Tiles
+from mercer.gram.far_features import FarFeatures
+from mercer.kernels.base import Kernel
+from mercer.kernels.terms import has_noise
 from mercer.panels import clear_above, fortran, largest_entry
 from mercer.solve.operator import Operator
 from mercer.solve.precondition import greedy_columns
@@ -102,6 +106,22 @@ class Basis:
             f"{self.dropped} of {self.dropped + self.rank} landmarks dropped: the others leave at most "
             f"{self.threshold:.2g} of their k(z, z), which is rounding"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """φ(x) = L⁻¹ k(Z, x), as it is sent to the workers of a cluster."""
+
+    kernel: Kernel
+    z: Rows
+    basis: Basis
+
+    @property
+    def dimension(self) -> int:
+        return self.basis.rank
+
+    def features(self, rows: Rows) -> Array:
+        return self.basis.whiten(Tiles(self.kernel, rows, self.z, n_jobs=1).dense())
 
 
 def basis(K: Array, whose: str = "the kernel", eps: float = EPS) -> Basis:
@@ -332,6 +352,11 @@ def leverage_scores(
             "Use a kernel whose validity() is proved, or a larger alpha."
         )
     out = np.asarray(K.diag(), dtype=np.float64).copy()
+    if isinstance(K, Distributed) and K.is_far and not has_noise(K.kernel):
+        # every worker its own rows; one number of each row comes back
+        all_of_them = Basis(lower, J, 0, 0.0)
+        out -= FarFeatures(Whitened(K.kernel, K.x.rows(J), all_of_them), K.x, K.cluster).squares()
+        return np.clip(w * out / alpha, 0.0, 1.0)
     for part in row_slices(n, len(J)):
         block = np.asarray(K.block(np.arange(part.start, part.stop), J), dtype=np.float64)
         T = lapack.solve_triangular(lower, block.T)

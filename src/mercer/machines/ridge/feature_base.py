@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.arrays import Rows
 from mercer.errors import MemoryBudgetError, ParameterError, warn
+from mercer.gram.cluster import active
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.families import Radial
 from mercer.machines.ridge.feature_kernel import (
@@ -49,6 +50,8 @@ LANDMARKS = 3000
 
 class FeatureMachine(RidgeMachine):
     """What both feature machines share: learn the metric, then fit the ridge with it on all rows."""
+
+    on_cluster = True
 
     alpha: float | None
     metric: str
@@ -225,8 +228,10 @@ class FeatureMachine(RidgeMachine):
 
     def _options(self) -> Options:
         exact = 8 * len(self._weight) ** 2 <= memory_limit(self.memory)
+        # On a cluster products are the workers' work, and a factor is not: which is less, "auto" finds out.
+        direct = "cholesky" if active() is None else "auto"
         return Options(
-            solver="cholesky" if exact else "nystrom",
+            solver=direct if exact else "nystrom",
             tol=float(self.tol),
             memory=self.memory,
             n_landmarks=LANDMARKS if self.n_landmarks is None else self.n_landmarks,

@@ -161,9 +161,9 @@ class RidgeMachine(Machine):
 
     def _beta(self, problem: RidgeProblem, coef: Array | None, kept: Integers) -> Array:
         """The weights of the features that stand for the kernel: those of the primal, or Φᵀc."""
-        assert problem.phi is not None
+        assert problem.approximated is not None
         if coef is None:
-            return problem.phi.T @ self.dual_coef_[kept]
+            return problem.approximated.weights(self.dual_coef_[kept])
         return coef[:, 0] if self._single else coef
 
     def _report(self) -> None:

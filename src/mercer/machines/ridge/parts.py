@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.errors import NotPositiveDefiniteError
 from mercer.gram import GramOperator, Weighted
+from mercer.gram.far_features import FarFeatures
 from mercer.solve.diagnosis import look_alike
 from mercer.solve.direct import Cholesky
 from mercer.solve.primal import REFINEMENTS, FeatureRidge
@@ -53,10 +54,11 @@ FeatureBlocks = Callable[[], Iterator[tuple[slice, Array]]]
 
 
 class Features(NamedTuple):
-    """Explicit features of all rows, block by block."""
+    """Explicit features of all rows, block by block; `far`, where the workers of a cluster sum over them."""
 
     blocks: FeatureBlocks
     dimension: int
+    far: FarFeatures | None = None
 
 
 def objective(
@@ -104,12 +106,12 @@ def weighted(K: GramOperator, scale: Array) -> GramOperator:
 def least_norm(problem: FeatureRidge, beta: Array) -> Array:
     """c = Φ(ΦᵀΦ)⁻¹β, the shortest with Φᵀc = β; refined, because ΦᵀΦ has lost half of the digits of Φ."""
     n = len(problem.weight)
-    plain = FeatureRidge(problem.blocks, problem.dimension, np.ones(n), 0.0)
+    plain = problem.plain()
     c = np.zeros((n, beta.shape[1]))
     rest = beta
     for _ in range(1 + REFINEMENTS):
         c += plain.image(plain.factor.solve(rest))
-        rest = beta - sum(P.T @ c[rows] for rows, P in plain.blocks())
+        rest = beta - plain.pull(c)
     return c
 
 

@@ -22,13 +22,14 @@ import numpy as np
 from mercer import lapack
 from mercer.errors import MemoryBudgetError, MercerError, ParameterError
 from mercer.gram import GramOperator, Precomputed, Tiles, tiles
-from mercer.gram import LowRank as LowRankGram
 from mercer.gram.blocks import row_blocks
+from mercer.gram.far_features import FarFeatures, LandmarkMap, far_from_here
 from mercer.gram.met_features import latent_map_on, map_on
 from mercer.gram.on_rows import Approximated, Evaluated, KernelOnRows
 from mercer.kernels.terms import noise_of
 from mercer.kernels.things.sparse_map import SparseMap
 from mercer.machines.ridge.dual import STORED_ROWS, solve_dual
+from mercer.machines.ridge.far import FarRidge
 from mercer.machines.ridge.parts import (
     FeatureBlocks,
     Features,
@@ -79,9 +80,9 @@ class RidgeProblem:
         return len(self.weight)
 
     @property
-    def phi(self) -> Array | None:
+    def approximated(self) -> Approximated | None:
         """The features that stand for the kernel without its noise, if there are any."""
-        return self.on.phi if isinstance(self.on, Approximated) else None
+        return self.on if isinstance(self.on, Approximated) else None
 
     # ── the operator ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -97,8 +98,8 @@ class RidgeProblem:
 
     def operator(self, *, stored: bool) -> GramOperator:
         """K without noise, stored if it is asked for and fits."""
-        if self.phi is not None:
-            return LowRankGram(self.phi)
+        if self.approximated is not None:
+            return self.approximated.without_noise()
         if not isinstance(self.on, Evaluated):
             return self.on.gram()
         K: GramOperator | None = None
@@ -124,8 +125,8 @@ class RidgeProblem:
 
     def dimension(self) -> float:
         """How many features the kernel has on these columns; infinity where none are known."""
-        if self.phi is not None:
-            return float(self.phi.shape[1])
+        if self.approximated is not None:
+            return float(self.approximated.approximation.dimension)
         columns = self.columns
         if not isinstance(self.on, Evaluated):
             return np.inf
@@ -161,7 +162,7 @@ class RidgeProblem:
         if self.met is not None and count**2 * self.n > MANY_PRODUCTS * self.met.matrix.nnz:
             return "dual", ""
         if count < self.n and 4 * 8 * count * count <= memory_limit(self.options.memory):
-            whose = "The kernel has" if self.phi is None else "There are"
+            whose = "The kernel has" if self.approximated is None else "There are"
             return "primal", f"{whose} {int(count)} features, fewer than the {self.n} rows."
         return "dual", ""
 
@@ -258,8 +259,11 @@ class RidgeProblem:
 
     def explicit(self) -> Features:
         """The features of the kernel itself, or those that stand for it."""
-        if self.phi is not None:
-            whole = self.phi
+        if self.approximated is not None:
+            far = self.approximated.far
+            if far is not None:
+                return Features(far.blocks, far.dimension, far)
+            whole = self.approximated.phi
             return Features(lambda: iter([(slice(0, self.n), whole)]), whole.shape[1])
         phi = self.map()
         rows = self.on.rows if isinstance(self.on, Evaluated) else None
@@ -307,6 +311,11 @@ class RidgeProblem:
         values, vectors = lapack.eigh(0.5 * (core + core.T))
         keep = values > m * np.finfo(float).eps * float(np.abs(values).max())
         change = vectors[:, keep] / np.sqrt(values[keep])
+        cluster = far_from_here(self.n)
+        if cluster is not None and isinstance(self.on, Evaluated):
+            map = LandmarkMap(self.on.kernel, self.on.rows.rows(chosen), change)
+            far = FarFeatures(map, self.on.rows, cluster)
+            return change, Features(far.blocks, far.dimension, far)
 
         def make() -> Iterator[tuple[slice, Array]]:
             for part in row_blocks(self.n, m):
@@ -344,9 +353,10 @@ class RidgeProblem:
         return RidgeFit(c, b, done, beta)
 
     def feature_ridge(self, features: Features, penalty: Penalty) -> FeatureRidge:
-        return FeatureRidge(
-            features.blocks, features.dimension, penalty.weight, penalty.alpha, self.intercept
-        )
+        given = (features.blocks, features.dimension, penalty.weight, penalty.alpha, self.intercept)
+        if features.far is not None:
+            return FarRidge(*given, far=features.far)
+        return FeatureRidge(*given)
 
     def _by_landmarks(self, Y: Array, penalty: Penalty, start: float) -> RidgeFit:
         """Nyström: the best function over the landmarks, and how far it is from the best of all."""
@@ -362,7 +372,7 @@ class RidgeProblem:
         K = self.operator(stored=False)
         primal = float(penalty.weight @ (errors**2).sum(axis=1)) + penalty.alpha * float((beta**2).sum())
         done = self._certify(found.certificate, np.asarray(K @ c), c, b, Y, penalty, start)
-        held = sum(float(np.einsum("ij,ij->", P, P)) for _, P in features.blocks())
+        held = problem.held()
         total = float(K.diag().sum())
         assert done.dual is not None and done.residual is not None
         note = (

@@ -50,6 +50,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, RidgeMachine):
     """
 
     on_cluster = True
+    sums_features = True
 
     parameters: ClassVar[Declarations] = {
         "approximation": TABLE["approximation"].but(

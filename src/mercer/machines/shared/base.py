@@ -45,6 +45,8 @@ class KernelEstimator(Published, BaseEstimator):
     kernel_: Kernel | str
     on_cluster: ClassVar[bool] = False
     """Whether it learns under `mercer.cluster`, by operators that the workers compute."""
+    sums_features: ClassVar[bool] = False
+    """Whether it learns from the features of `approximation=` by sums over rows, which the workers make."""
     parameters: ClassVar[Declarations] = {}
     """What this class declares of its parameters beside, or other than, `shared.parameters.TABLE`."""
 
@@ -68,10 +70,11 @@ class KernelEstimator(Published, BaseEstimator):
                 f"{name} does not learn on a cluster: it needs more of K than products, and would do all of "
                 "the work here. Fit it outside mercer.cluster, or use one of the machines of docs/cluster.md."
             )
-        if getattr(self, "approximation", None) is not None:
+        if getattr(self, "approximation", None) is not None and not self.sums_features:
             raise ClusterError(
                 f"{name}(approximation=...) would make the features of all rows here. On a cluster "
-                "FalkonRegressor and FalkonClassifier learn from landmarks, with sums that the workers make."
+                "KernelRidge(approximation=...), FalkonRegressor and FalkonClassifier learn from features "
+                "and landmarks, with sums that the workers make."
             )
 
     def get_params(self, deep: bool = True) -> dict[str, Setting]:
