@@ -59,6 +59,8 @@ def main() -> None:
     ranks.add_argument(
         "--store", type=Path, help="keep every cell in this file, and do those that are missing"
     )
+    sets = parser.add_argument_group("with structure")
+    sets.add_argument("--first", type=int, default=0, help="the first set and split, of --repeat")
     group = parser.add_argument_group("with all")
     group.add_argument("--note", default="", help="what else the machine was doing, for the page")
     group.add_argument("--report", action="store_true", help="write docs/performance.md from the rows")

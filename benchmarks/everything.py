@@ -1,4 +1,5 @@
-"""`python -m benchmarks all`: every suite, on the kinds of processor that are here; one JSON, one page.
+"""`python -m benchmarks all`: every suite, on the kinds of processor that are here; one JSON for this kind of
+machine, and one page of the JSONs of all kinds.
 
 Each suite is a process of its own for each number of threads, because OpenBLAS and the allocator read their
 settings when they start. The JSON is written after each of them, and a run that it holds already is not made
@@ -31,7 +32,7 @@ ALONE = ("graphs",)
 
 
 def run(options: argparse.Namespace, suites: tuple[str, ...]) -> None:
-    path = options.json or RESULTS / "latest.json"
+    path = options.json or RESULTS / f"{record.kinds_here()[0]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     runs: list[record.Run] = []
     if path.exists():
@@ -43,8 +44,9 @@ def run(options: argparse.Namespace, suites: tuple[str, ...]) -> None:
         runs.append(_one(suite, kind, memory, threads, path, options))
         record.save(path, record.machine(options.note), runs)
     if options.report:
-        page.write(path, PAGE)
-        print(f"{PAGE} written from {path}")
+        stored = sorted({path, *RESULTS.glob("*.json")})
+        page.write(stored, PAGE)
+        print(f"{PAGE} written from {', '.join(map(str, stored))}")
 
 
 def _planned(options: argparse.Namespace, suites: tuple[str, ...]) -> Iterator[tuple[str, str, str, int]]:

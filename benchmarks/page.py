@@ -1,12 +1,14 @@
-"""The page of the benchmarks, made of the JSON that `python -m benchmarks all` writes.
+"""The page of the benchmarks, made of the JSONs that `python -m benchmarks all` writes, one for each machine.
 
-`python -m benchmarks.page benchmarks/results/latest.json` writes it, and its picture, and measures nothing.
+`python -m benchmarks.page benchmarks/results/*.json` writes it, and its pictures, and measures nothing.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,19 +17,20 @@ from benchmarks import ratios
 from benchmarks.record import Row, Run, load
 
 DOCS = Path(__file__).parents[1] / "docs"
-PICTURE = "performance.svg"
+
+MACHINE = "{date}: {processor}, {cores}, {memory} GiB, Python {python}; {versions}.{note}"
 
 HEAD = """# Performance
 
-Measured on {date}: {processor}, {cores}, {memory} GiB, Python {python}; {versions}.{note}
+{machines}
 
 Every cell ran mercer and its peers in turn, in one process, on the same data. A **ratio** is the time of the
 strongest peer divided by mercer's: 2 means that mercer took half the time, 0.5 that it took twice as long.
 Shared machines are noisy, so less than 25 % either way counts as a tie.
 
-Repeat it with `python -m benchmarks all --report`, which writes this page from `{source}`
-and says nothing that is not in it. `python -m benchmarks engine --only RBF` runs the cells of one suite whose
-names contain a text. The words about speed are on the page [how fast](speed.md).
+Repeat it with `python -m benchmarks all --report`, which writes this page from what is stored in
+`benchmarks/results` and says nothing that is not there. `python -m benchmarks engine --only RBF` runs the
+cells of one suite whose names contain a text. The words about speed are on the page [how fast](speed.md).
 
 """
 
@@ -38,8 +41,8 @@ One thread is measured in CPU seconds, two by the wall; the best of up to {repea
 strongest ran once, and not again with more threads. Memory is the peak above what the process held before,
 in MB. Every table has the answer's certificate beside the time: a fast answer that is not the answer would
 be seen there.
-A cell with the word *baseline* has our core kept to the instructions that every x86-64 processor has, beside
-peers that use all; the summary leaves it out.
+A cell with the word *baseline* has our core kept to the instructions of every x86-64 processor, one with
+*avx2* to those of AVX2, beside peers that use all; the summary leaves both out.
 
 """
 
@@ -47,11 +50,15 @@ MORE_THREADS = """mercer's seconds on one thread (of a processor) over those on 
 the cells that were measured with both, in different runs.
 """
 
-KIND = {
-    "avx512": "AVX-512",
-    "avx2": "AVX2 (our core, OpenBLAS and NumPy kept from AVX-512; peers with code of their own may use it)",
-    "baseline": "x86-64 baseline (our core, OpenBLAS and NumPy kept to SSE; peers may use more)",
+KIND = {"avx512": "AVX-512", "avx2": "AVX2", "baseline": "x86-64 baseline"}
+# What a machine that has more was kept from.
+LESS = {
+    "avx512": "",
+    "avx2": " (our core, OpenBLAS and NumPy kept from AVX-512; peers with code of their own may use it)",
+    "baseline": " (our core, OpenBLAS and NumPy kept to SSE; peers may use more)",
 }
+# Sides that show our core with fewer instructions than the machine has.
+NARROWER = (" baseline", " avx2")
 # Less than this either way is a tie.
 TIE = 1.25
 
@@ -75,24 +82,63 @@ class Compared:
         return 1.0 if self.peer is None else self.peer.best / self.ours.best
 
 
-def write(source: Path, page: Path) -> None:
-    """Write the page of a JSON, and its picture beside it."""
-    page.write_text(text(source), encoding="utf-8")
-    picture = page.parent / "pictures" / PICTURE
-    picture.parent.mkdir(exist_ok=True)
-    picture.write_text(ratios.svg(_by_suite(_own(compared(load(source)[1])))), encoding="utf-8")
+@dataclass(frozen=True)
+class Measured:
+    """A machine, and what was measured on it."""
+
+    machine: dict[str, Any]
+    runs: list[Run]
+
+    @property
+    def kind(self) -> str:
+        """The machine's own kind of processor, which is measured first."""
+        return self.runs[0].kind
+
+    @property
+    def picture(self) -> str:
+        return f"performance-{self.kind}.svg"
+
+    @cached_property
+    def found(self) -> list[Compared]:
+        return compared(self.runs)
+
+    @cached_property
+    def own(self) -> list[Compared]:
+        """The cells with a peer, on the machine's own kind of processor, with memory as Python has it."""
+        kept = [c for c in self.found if c.peer is not None and c.run.kind == self.kind]
+        kept = [c for c in kept if not c.ours.side.endswith(NARROWER)]
+        return [c for c in kept if c.run.memory == "fresh"] or kept
 
 
-def text(source: Path) -> str:
-    machine, runs = load(source)
-    found = compared(runs)
-    own = _own(found)
-    parts = [_head(source, machine), _summary(own), _behind(found), *_second_core(own), _method(runs)]
-    for kind in dict.fromkeys(run.kind for run in runs):
-        parts.append(f"## All cells: {KIND[kind]}\n")
-        for suite in dict.fromkeys(run.suite for run in runs if run.kind == kind):
-            parts.append(_suite(suite, [c for c in found if (c.run.kind, c.run.suite) == (kind, suite)]))
+def write(sources: Sequence[Path], page: Path) -> None:
+    """Write the page of some JSONs, and their pictures beside it."""
+    page.write_text(text(sources), encoding="utf-8")
+    for each in _read(sources):
+        picture = page.parent / "pictures" / each.picture
+        picture.parent.mkdir(exist_ok=True)
+        picture.write_text(ratios.svg(_by_suite(each.own)), encoding="utf-8")
+
+
+def text(sources: Sequence[Path]) -> str:
+    """The page: what it comes to on each machine, where a peer is faster on any, then all cells."""
+    measured = _read(sources)
+    parts = [_head(measured), *(_summary(each) for each in measured)]
+    parts.append(_behind([c for each in measured for c in each.found]))
+    for each in measured:
+        parts += _second_core(each)
+    parts.append(_method([run for each in measured for run in each.runs]))
+    for each in measured:
+        for kind in dict.fromkeys(run.kind for run in each.runs):
+            less = LESS[kind] if kind != each.kind else ""
+            parts.append(f"## All cells: {KIND[kind]}{less}\n")
+            for suite in dict.fromkeys(run.suite for run in each.runs if run.kind == kind):
+                shown = [c for c in each.found if (c.run.kind, c.run.suite) == (kind, suite)]
+                parts.append(_suite(suite, shown))
     return "\n".join(parts)
+
+
+def _read(sources: Sequence[Path]) -> list[Measured]:
+    return [Measured(*load(source)) for source in sources]
 
 
 def compared(runs: list[Run]) -> list[Compared]:
@@ -111,13 +157,6 @@ def compared(runs: list[Run]) -> list[Compared]:
     return found
 
 
-def _own(found: list[Compared]) -> list[Compared]:
-    """The cells with a peer, on the machine's own kind of processor, with memory as Python has it."""
-    kind = found[0].run.kind if found else ""
-    kept = [c for c in found if c.peer is not None and c.run.kind == kind and "baseline" not in c.ours.side]
-    return [c for c in kept if c.run.memory == "fresh"] or kept
-
-
 def _by_suite(found: list[Compared]) -> dict[str, list[tuple[str, float]]]:
     out: dict[str, list[tuple[str, float]]] = {}
     for c in found:
@@ -125,10 +164,14 @@ def _by_suite(found: list[Compared]) -> dict[str, list[tuple[str, float]]]:
     return out
 
 
-def _head(source: Path, machine: dict[str, Any]) -> str:
+def _head(measured: list[Measured]) -> str:
+    machines = [f"- **{KIND[each.kind]}**, {_machine(each.machine)}" for each in measured]
+    return HEAD.format(machines="\n".join(["Measured on", "", *machines]))
+
+
+def _machine(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
-    return HEAD.format(
-        source=f"benchmarks/results/{source.name}",
+    return MACHINE.format(
         date=machine["date"],
         processor=machine["processor"],
         cores="1 core" if machine["cores"] == 1 else f"{machine['cores']} cores",
@@ -139,9 +182,10 @@ def _head(source: Path, machine: dict[str, Any]) -> str:
     )
 
 
-def _summary(own: list[Compared]) -> str:
+def _summary(measured: Measured) -> str:
     """One line for each suite: how many cells are ahead, level and behind, and the middle and worst ratio."""
-    lines = ["## In short\n"]
+    own = measured.own
+    lines = [f"## In short: {KIND[measured.kind]}\n"]
     lines.append("| suite | cells | faster | tie | slower | median ratio | least ratio |")
     lines.append("|---|---|---|---|---|---|---|")
     threads = sorted({c.ours.threads for c in own})
@@ -154,7 +198,7 @@ def _summary(own: list[Compared]) -> str:
         everything = [c.ratio for c in own if c.ours.threads == count]
         lines.append(_tally(f"**{_titled('all', count, threads)}**", everything))
     shown = "Ratios of all cells, one line for each suite; right of 1 mercer is faster"
-    lines += ["", f"![{shown}](pictures/{PICTURE})", ""]
+    lines += ["", f"![{shown}](pictures/{measured.picture})", ""]
     return "\n".join(lines)
 
 
@@ -169,8 +213,9 @@ def _counted(threads: int) -> str:
     return "1 thread" if threads == 1 else f"{threads} threads"
 
 
-def _second_core(own: list[Compared]) -> list[str]:
+def _second_core(measured: Measured) -> list[str]:
     """How many times as fast mercer is with more threads, by suite; nothing where that was not asked."""
+    own = measured.own
     alone = {(c.run.suite, c.name): c.ours.best for c in own if c.ours.threads == 1}
     lines = []
     for suite in dict.fromkeys(c.run.suite for c in own):
@@ -186,7 +231,7 @@ def _second_core(own: list[Compared]) -> list[str]:
     if not lines:
         return []
     head = [
-        "## What more threads give\n",
+        f"## What more threads give: {KIND[measured.kind]}\n",
         MORE_THREADS,
         "| suite | threads | cells | median | least | most |",
     ]
@@ -252,4 +297,4 @@ def _cells(*values: object) -> str:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), DOCS / "performance.md")
+    write([Path(source) for source in sys.argv[1:]], DOCS / "performance.md")

@@ -206,7 +206,8 @@ def describe_linear(cell: Cell, name: str, model: Any) -> str:
         w = model.dual_coef_ @ model.support_vectors_
     w = np.asarray(w.todense() if hasattr(w, "todense") else w).ravel()
     signs = np.where(cell.y == model.classes_[1], 1.0, -1.0)
-    values = cell.X @ w + float(np.ravel(model.intercept_)[0])
+    # LIBSVM leaves out the last columns where no support vector has a number in them
+    values = cell.X[:, : len(w)] @ w + float(np.ravel(model.intercept_)[0])
     loss = float(np.maximum(0.0, 1.0 - signs * values).sum())
     parts = [f"primal {0.5 * float(w @ w) + loss:.6f}"]
     if name == "mercer":

@@ -137,7 +137,7 @@ def test_all_writes_one_json_and_the_page_says_what_is_in_it(tmp_path):
     machine, (run,) = record.load(stored)
     assert (run.suite, run.kind, run.memory, run.threads) == ("ridge", kind, "reused", 1)
     assert "numpy" in machine["versions"]
-    text = page.text(stored)
+    text = page.text([stored])
     ours = [row for row in run.rows if row.side.startswith("mercer")]
     assert ours
     whole = text.split("## All cells", 1)[1]
@@ -177,7 +177,7 @@ CELLS = {
 
 
 def test_the_summary_counts_what_the_cells_say_and_names_those_that_are_behind(tmp_path):
-    text = page.text(stored_run(tmp_path, CELLS, repeat=3, quick=False))
+    text = page.text([stored_run(tmp_path, CELLS, repeat=3, quick=False)])
     ratios_of = {cell: min(peers) / ours for cell, (ours, *peers) in CELLS.items() if peers}
     least = min(ratios_of.values())
     middle = float(np.median(list(ratios_of.values())))
@@ -191,19 +191,19 @@ def test_the_summary_counts_what_the_cells_say_and_names_those_that_are_behind(t
     # a bar within a name does not end its cell
     assert "far ahead \\| by features" in whole
     assert record.machine()["date"] in text and "python -m benchmarks all --report" in text
-    none = page.text(stored_run(tmp_path, {"ahead": CELLS["ahead"]}, repeat=3, quick=False))
+    none = page.text([stored_run(tmp_path, {"ahead": CELLS["ahead"]}, repeat=3, quick=False)])
     assert "In no cell" in none
 
 
 def test_the_page_says_what_a_second_thread_gave_where_both_were_measured(tmp_path):
     place = stored_run(tmp_path, CELLS, repeat=3, quick=False)
-    alone = page.text(place)
+    alone = page.text([place])
     assert "## What more threads give" not in alone and "thread |" not in alone.split("## Where")[0]
     machine, [one] = record.load(place)
     halved = [replace(row, threads=2, best=row.best / 1.6) for row in one.rows if row.cell != "a tie"]
     halved[0] = replace(halved[0], best=1 / 1.2)
     record.save(place, machine, [one, replace(one, threads=2, rows=halved)])
-    text = page.text(place)
+    text = page.text([place])
     gains = text.split("## What more threads give", 1)[1].split("\n## ", 1)[0]
     assert "| ridge | 2 | 3 | 1.60 | 1.20 (ahead) | 1.60 (far ahead \\| by features) |" in gains
     summary = text.split("## In short", 1)[1].split("\n## ", 1)[0]
@@ -213,9 +213,24 @@ def test_the_page_says_what_a_second_thread_gave_where_both_were_measured(tmp_pa
     assert "| **all, 2 threads** | 3 | 2 | 0 | 1 |" in summary
 
 
+def test_machines_of_two_kinds_are_on_one_page_and_never_mixed(tmp_path):
+    first = stored_run(tmp_path, CELLS, repeat=3, quick=False)
+    other = tmp_path / "other"
+    other.mkdir()
+    slower = {"ahead": (4.0, 2.0)}
+    second = stored_run(other, slower, repeat=3, quick=False, kind="avx512")
+    text = page.text([first, second])
+    summaries = [part.split("\n## ", 1)[0] for part in text.split("## In short: ")[1:]]
+    assert [part.splitlines()[0] for part in summaries] == ["AVX2", "AVX-512"]
+    assert "| ridge | 4 | 2 | 1 | 1 |" in summaries[0] and "| ridge | 1 | 0 | 0 | 1 |" in summaries[1]
+    behind = text.split("## Where a peer is faster", 1)[1].split("\n## ", 1)[0]
+    assert "| ahead | 1 | avx512, fresh |" in behind and "| behind < | 1 | avx2, fresh |" in behind
+    assert text.count("## All cells") == 2
+
+
 def test_the_picture_has_a_dot_for_each_cell_with_a_peer_where_its_ratio_is(tmp_path):
-    page.write(stored_run(tmp_path, CELLS, repeat=3, quick=False), tmp_path / "performance.md")
-    drawn = ElementTree.parse(tmp_path / "pictures" / page.PICTURE).getroot()
+    page.write([stored_run(tmp_path, CELLS, repeat=3, quick=False)], tmp_path / "performance.md")
+    drawn = ElementTree.parse(tmp_path / "pictures" / "performance-avx2.svg").getroot()
     space = "{http://www.w3.org/2000/svg}"
     dots = {dot.find(f"{space}title").text: dot for dot in drawn.iter(f"{space}circle")}
     wanted = {f"{c}, 1 thread: {min(p) / o:.2f}": min(p) / o for c, (o, *p) in CELLS.items() if p}
@@ -287,7 +302,11 @@ def test_the_page_of_performance_is_what_the_stored_rows_give(tmp_path):
     stored = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
     if not stored:
         pytest.skip("no stored rows")
-    assert (ROOT / "docs" / "performance.md").read_text() == page.text(stored[-1])
-    picture = (ROOT / "docs" / "pictures" / page.PICTURE).read_text(encoding="utf-8")
-    page.write(stored[-1], tmp_path / "performance.md")
-    assert picture == (tmp_path / "pictures" / page.PICTURE).read_text(encoding="utf-8")
+    assert (ROOT / "docs" / "performance.md").read_text() == page.text(stored)
+    page.write(stored, tmp_path / "performance.md")
+    drawn = sorted((tmp_path / "pictures").iterdir())
+    assert len(drawn) == len(stored)
+    for picture in drawn:
+        assert (ROOT / "docs" / "pictures" / picture.name).read_text(encoding="utf-8") == picture.read_text(
+            encoding="utf-8"
+        )
