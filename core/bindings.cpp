@@ -25,8 +25,9 @@ bool py_gram(const Program& p, nb::handle views, nb::handle rows, nb::handle col
 
 template <class T>
 void py_apply(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle V,
-              nb::handle out, int threads) {
+              nb::handle out, int threads, const std::vector<int64_t>& ends, int64_t kept) {
     auto args = arguments<T>(views, rows, columns);
+    args.in.ends = ends, args.in.kept = kept;
     auto v = array<T, 2>(V, "V");
     args.span(v);
     auto y = writable<T, 2>(out, "out");
@@ -71,9 +72,11 @@ template <class T> nb::dict answer(const Inputs<T>& in, Gradients&& g, bool inpu
 
 template <class T>
 nb::dict py_contract(const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U,
-                     nb::handle V, nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted) {
+                     nb::handle V, nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted,
+                     const std::vector<int64_t>& ends, int64_t kept) {
     auto args = arguments<T>(views, rows, columns);
     args.in.wanted.assign(wanted.begin(), wanted.end());
+    args.in.ends = ends, args.in.kept = kept;
     Weights<T> weights;
     In<T, 2> w, u, v;
     if (W.is_none() == (U.is_none() || V.is_none()) || U.is_none() != V.is_none())
@@ -155,6 +158,7 @@ NB_MODULE(_core, m) {
     nb::dict opcodes;
     for (int32_t c = 0; c < kOpcodes; ++c) opcodes[opcode_name(c)] = c;
     m.attr("OPCODES") = opcodes;
+    m.attr("PART") = kPart;
 
     m.def("instruction_set", [] { return current_isa().name; }, "The instruction set the core runs with.");
     m.def("force_isa", &force_isa, "name"_a,
@@ -182,10 +186,13 @@ NB_MODULE(_core, m) {
     m.def(
         "apply",
         [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle V,
-           nb::handle out,
-           int threads) { MERCER_BY_TYPE(py_apply, p, views, rows, columns, V, out, crew(threads)); },
+           nb::handle out, int threads, const std::vector<int64_t>& ends, int64_t kept) {
+            MERCER_BY_TYPE(py_apply, p, views, rows, columns, V, out, crew(threads), ends, kept);
+        },
         "program"_a, "views"_a, "rows"_a, "columns"_a, "V"_a, "out"_a, "threads"_a = 1,
-        "out = K @ V without K.");
+        "ends"_a = std::vector<int64_t>(), "kept"_a = 0,
+        "out = K @ V without K. With `ends`, at multiples of PART, pairs of rows of one part are left out, "
+        "except for those of the part `kept`.");
     m.def(
         "diag",
         [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle out,
@@ -195,14 +202,16 @@ NB_MODULE(_core, m) {
     m.def(
         "contract",
         [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle U,
-           nb::handle V, nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted) {
+           nb::handle V, nb::handle W, int threads, bool inputs, const std::vector<bool>& wanted,
+           const std::vector<int64_t>& ends, int64_t kept) {
             return MERCER_BY_TYPE(py_contract, p, views, rows, columns, U, V, W, crew(threads), inputs,
-                                  wanted);
+                                  wanted, ends, kept);
         },
         "program"_a, "views"_a, "rows"_a, "columns"_a, "U"_a.none() = nb::none(), "V"_a.none() = nb::none(),
         "W"_a.none() = nb::none(), "threads"_a = 1, "inputs"_a = false, "wanted"_a = std::vector<bool>(),
+        "ends"_a = std::vector<int64_t>(), "kept"_a = 0,
         "Gradients of sum(W * K), W = U @ V.T or explicit: params, views (those `wanted`; "
-        "all if it is empty), rows and, if asked, inputs.");
+        "all if it is empty), rows and, if asked, inputs. `ends` and `kept` as in apply.");
     m.def(
         "contract_diag",
         [](const Program& p, nb::handle views, nb::handle rows, nb::handle columns, nb::handle w, int threads,

@@ -163,6 +163,7 @@ Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>
             const GradientPointers to(layout, accumulators.get() + g * layout.size, inputs, wanted);
             for (int64_t I : hands[size_t(g)])
                 for (int64_t J = prep.first(I); J < prep.column_blocks(); ++J) {
+                    if (prep.left_out(I, J)) continue;
                     const Tile tile = prep.at(I, J);
                     seeds.fill(tile, in.same && I != J, workspace.work.seeds);
                     prep.isa.differentiate(prep.call, tile, workspace.work, to.gradient);

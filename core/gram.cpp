@@ -112,6 +112,7 @@ void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T
             double* y = sums.get() + task.accumulator * in.n * r;
             for (int64_t I : task.stripes)
                 for (int64_t J = std::max(task.j0, prep.first(I)); J < task.j1; ++J) {
+                    if (prep.left_out(I, J)) continue;
                     const Tile tile = prep.at(I, J);
                     const bool both = in.same && I != J;
                     prep.isa.evaluate(prep.call, tile, workspace.work);

@@ -86,12 +86,27 @@ constexpr int64_t kMostColumns = int64_t(1) << 40;
 constexpr int64_t kDirect = 16;
 
 // Sides of a tile; one that is written, with 384 bytes a row, stays in the first-level cache until it is.
-constexpr int64_t kTile = 96, kDiagonalTile = 384;
+constexpr int64_t kTile = kPart, kDiagonalTile = 384;
 template <class T> constexpr int64_t kWrittenTile = 384 / int64_t(sizeof(T));
 
 // From this many coordinates on tiles are larger and their rows are regrouped,
 // as long as a stripe of them fits.
 constexpr int64_t kGroup = 64, kWideTile = 192, kGroupBytes = int64_t(16) << 20;
+
+template <class T> void check_parts(const Inputs<T>& in) {
+    if (in.ends.empty()) return;
+    if (!in.same) bad("parts are of the same observations on both sides");
+    int64_t before = 0;
+    for (int64_t end : in.ends) {
+        if (end <= before || before % kPart != 0)
+            bad("parts must end one after the other, each but the last at a multiple of " +
+                std::to_string(kPart) + " rows");
+        before = end;
+    }
+    if (before != in.n)
+        bad("the last part ends at row " + std::to_string(before) + " of " + std::to_string(in.n));
+    if (in.kept < 0 || in.kept >= int64_t(in.ends.size())) bad("there is no part " + std::to_string(in.kept));
+}
 
 }  // namespace
 
@@ -111,6 +126,7 @@ template <class T> void check(const Program& program, const Inputs<T>& in) {
             if (!in.same) check_sparse(in.views[v].sz, in.views[v].d, v);
         }
     }
+    check_parts(in);
     for (const Op& op : program.ops) {
         if (op.primitive < 0) continue;
         const ViewInput<T>& v = in.views[size_t(op.a)];
@@ -222,6 +238,12 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
     tile = written ? kWrittenTile<T> : kTile;
     if (widest >= kGroup) tile = kWideTile;
     if (diagonal) tile = kDiagonalTile;
+    if (!in.ends.empty()) {
+        tile = kPart;
+        kept_ = in.kept;
+        for (size_t part = 0; part < in.ends.size(); ++part)
+            part_.resize(size_t((in.ends[part] + kPart - 1) / kPart), int64_t(part));
+    }
     for (size_t k = 0; k < in.views.size(); ++k) {
         if (!used[k] || diagonal || !in.views[k].sparse || views_[k].panels || in.n == 0 || in.m == 0)
             continue;

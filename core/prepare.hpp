@@ -91,6 +91,10 @@ template <class T> class Prepared {
     int64_t column_blocks() const { return (call.m + tile - 1) / tile; }
     // First column block of a stripe: the diagonal in same mode.
     int64_t first(int64_t I) const { return call.same ? I : 0; }
+    // Whether a tile is left out: all its pairs are of one part, and not of the one that is kept.
+    bool left_out(int64_t I, int64_t J) const {
+        return !part_.empty() && part_[size_t(I)] == part_[size_t(J)] && part_[size_t(I)] != kept_;
+    }
 
   private:
     std::vector<View<T>> views_;
@@ -98,6 +102,8 @@ template <class T> class Prepared {
     std::vector<const double*> columns_;
     std::vector<Buffer<T>> storage_;
     std::vector<std::unique_ptr<SparseIndex<T>>> indices_;
+    std::vector<int64_t> part_;  // of each stripe; empty if nothing is left out
+    int64_t kept_ = 0;
 };
 
 // The buffers of one worker.

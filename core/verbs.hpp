@@ -9,6 +9,9 @@
 
 namespace mercer {
 
+// Rows of the parts that a caller may leave out pairs of: a whole number of tiles.
+constexpr int64_t kPart = 96;
+
 // Data as the caller brings it.  Pointers are borrowed; indices of sparse rows were widened to int64.
 template <class T> struct SparseRows {
     const T* data = nullptr;
@@ -31,6 +34,10 @@ template <class T> struct Inputs {
     std::vector<RowInput<T>> rows;
     std::vector<std::vector<double>> columns;
     std::vector<char> wanted;  // per view: whether `contract` owes its coordinates a gradient; empty: all
+    // In same mode, for `apply` and `contract`: where parts of the rows end, at multiples of kPart but for
+    // the last.  Pairs of rows of one part are left out, except for those of the part `kept`.
+    std::vector<int64_t> ends;
+    int64_t kept = 0;
 };
 
 // Gradients of L = sum_ij W_ij K_ij.  In same mode only the sums u + v and x + z have a meaning: the upper

@@ -24,6 +24,7 @@ class _Gradients(TypedDict, total=False):
     inputs: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 OPCODES: dict[str, int]
+PART: int
 
 class Program:
     def __init__(self, code: NDArray[np.int32], params: NDArray[np.float64]) -> None: ...
@@ -35,7 +36,15 @@ def gram(
 ) -> bool: ...
 def waves(x: _Real, frequencies: _Real | None, weight: _Real, out: _Real, threads: int = 1) -> None: ...
 def apply(
-    program: Program, views: _Views, rows: _Rows, columns: _Columns, V: _Real, out: _Real, threads: int = 1
+    program: Program,
+    views: _Views,
+    rows: _Rows,
+    columns: _Columns,
+    V: _Real,
+    out: _Real,
+    threads: int = 1,
+    ends: Sequence[int] = (),
+    kept: int = 0,
 ) -> None: ...
 def diag(
     program: Program, views: _Views, rows: _Rows, columns: _Columns, out: _Real, threads: int = 1
@@ -51,6 +60,8 @@ def contract(
     threads: int = 1,
     inputs: bool = False,
     wanted: Sequence[bool] = (),
+    ends: Sequence[int] = (),
+    kept: int = 0,
 ) -> _Gradients: ...
 def contract_diag(
     program: Program,

@@ -34,6 +34,8 @@ KERNELS = [
     RBF([1.0, 2.0, 3.0]) + White(0.3),
     RBF(1.0) * White(0.3) + Matern(nu=1.5, lengthscale=2.0),
     Linear() + 0.5 * RBF(0.5),
+    # without a program: blocks that are met again are taken away
+    Matern(nu=0.7, lengthscale=2.0) + White(0.3),
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +21,15 @@ Sides: TypeAlias = tuple[Any, Any]
 # Program, views, row vectors and column weights; what the core returns of a contraction.
 Arguments: TypeAlias = tuple[_core.Program, list[Sides], list[Sides], list[Array]]
 Adjoints: TypeAlias = "_core._Gradients"
+# Parts of rows end at multiples of this, but for the last.
+PART_ROWS = _core.PART
+
+
+class Parts(NamedTuple):
+    """Where parts of the rows end. Pairs of rows of one part are left out, except for those of `kept`."""
+
+    ends: list[int]
+    kept: int
 
 
 def gram(low: Lowered, threads: int, out: Array | None = None) -> tuple[Array, bool]:
@@ -41,11 +50,12 @@ def waves(A: Matrix, frequencies: Array, weight: Array, out: Array, threads: int
         _core.waves(rows, frequencies, weight, out, threads)
 
 
-def apply(low: Lowered, V: Array, threads: int) -> Array:
+def apply(low: Lowered, V: Array, threads: int, parts: Parts | None = None) -> Array:
     """K @ V without K."""
     V = np.ascontiguousarray(V, dtype=low.dtype)
     out = np.empty((low.n, V.shape[1]), dtype=low.dtype)
-    _core.apply(*arguments(low), V, out, threads)
+    left_out = {} if parts is None else parts._asdict()
+    _core.apply(*arguments(low), V, out, threads, **left_out)
     return out
 
 
@@ -57,10 +67,16 @@ def diag(low: Lowered, threads: int) -> Array:
 
 
 def contract(
-    low: Lowered, threads: int, *, U: Array | None = None, V: Array | None = None, W: Array | None = None
+    low: Lowered,
+    threads: int,
+    *,
+    U: Array | None = None,
+    V: Array | None = None,
+    W: Array | None = None,
+    parts: Parts | None = None,
 ) -> Array:
     """Σ W_ij ∂K_ij/∂p for every parameter p of the kernel, W = UVᵀ or given."""
-    return _gradient(low, _contract(low, threads, U, V, W, inputs=False), threads)
+    return _gradient(low, _contract(low, threads, U, V, W, inputs=False, parts=parts), threads)
 
 
 def contract_inputs(
@@ -100,9 +116,18 @@ def _matrix(A: Matrix) -> Matrix | tuple[Array, Integers, Integers, int]:
 
 
 def _contract(
-    low: Lowered, threads: int, U: Array | None, V: Array | None, W: Array | None, *, inputs: bool
+    low: Lowered,
+    threads: int,
+    U: Array | None,
+    V: Array | None,
+    W: Array | None,
+    *,
+    inputs: bool,
+    parts: Parts | None = None,
 ) -> Adjoints:
     options: dict[str, Setting] = {"inputs": inputs, "threads": threads, "wanted": _wanted(low)}
+    if parts is not None:
+        options.update(parts._asdict())
     if W is not None:
         W = np.ascontiguousarray(W, dtype=low.dtype)
         return _core.contract(*arguments(low), W=W, **options)

@@ -179,12 +179,16 @@ Asked = tuple[Kernel, npt.DTypeLike, str]
 
 
 class Line(NamedTuple):
-    """K of the rows on a line and of its first block, and where its blocks are: in all rows, in the part."""
+    """K of the rows on a line, and where its blocks are: in all rows, and in the part.
+
+    `own` is K of its own block, and at which place that is on the line, where the pairs of a block with
+    itself cannot be left out of the product, and are taken away again.
+    """
 
     whole: Tiles
-    own: Tiles | None
     rows: list[slice]
     places: list[slice]
+    own: tuple[Tiles, int] | None
 
     def of(self, V: Array) -> Array:
         """The rows of V that are on the line."""
@@ -204,9 +208,14 @@ def _line(part: Part, line: int, asked: Asked) -> Line:
     known = part.remembered(token, make)
     if line not in known:
         lines = part.lines
-        on = lines.on(line)
-        inner = made(part.places([line])) if lines.order else None
-        known[line] = Line(made(part.places(on)), inner, [lines.rows(b) for b in on], part.slices(on))
+        on = sorted(lines.on(line))
+        whole = made(part.places(on))
+        own = None
+        if lines.of_parts and whole.low is not None and whole.met is None:
+            whole.parts = lines.parts(line)
+        elif lines.order:
+            own = made(part.places([line])), on.index(line)
+        known[line] = Line(whole, [lines.rows(b) for b in on], part.slices(on), own)
     return known[line]
 
 
@@ -223,8 +232,9 @@ def multiplied(part: Part, task: list[int], asked: Asked, V: Array) -> Array:
                 out[place] += product[at : at + size]
                 at += size
             if line.own is not None:
-                mine = line.own @ np.ascontiguousarray(V[line.rows[0]])
-                out[line.places[0]] -= part.lines.order * mine.astype(np.float64)
+                own, k = line.own
+                mine = own @ np.ascontiguousarray(V[line.rows[k]])
+                out[line.places[k]] -= part.lines.order * mine.astype(np.float64)
     return out.astype(V.dtype, copy=False)
 
 
@@ -236,8 +246,9 @@ def contracted(part: Part, task: list[int], asked: Asked, U: Array, V: Array) ->
             line = _line(part, number, asked)
             total = total + line.whole.contract(line.of(U), line.of(V))
             if line.own is not None:
-                own = line.rows[0]
-                total = total - part.lines.order * line.own.contract(U[own], V[own])
+                own, k = line.own
+                rows = line.rows[k]
+                total = total - part.lines.order * own.contract(U[rows], V[rows])
     return total
 
 

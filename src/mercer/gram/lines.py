@@ -9,7 +9,8 @@ block is on q + 1 lines, so that its own product, K of the block with itself, is
 
 Symmetric products cost half: a scheme of rows times all columns, which looks simpler, computes each entry
 twice. The price here is 1/(q + 1) of the entries for blocks that are met again. A line reads (q + 1)/g of
-the rows, and no other.
+the rows, and no other. Where the core computes K no block meets itself again: blocks are whole numbers of its
+tiles, and a line leaves out the tiles of a block with itself, but for its own, B_t.
 
 Line t holds the blocks t + d modulo g for the d of a perfect difference set: every number but 0 is the
 difference of exactly one pair of them. The first d is 0, so that block t begins line t.
@@ -24,6 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mercer.gram.core import PART_ROWS, Parts
 from mercer.typing import Array, Integers
 
 # Perfect difference sets by their order q, after J. Singer, Trans. AMS 43 (1938) 377.
@@ -47,7 +49,7 @@ class Lines:
     >>> lines.blocks, lines.order, lines.on(6)
     (7, 2, [6, 0, 2])
     >>> lines.rows(6)
-    slice(600, 700, None)
+    slice(576, 700, None)
     """
 
     n: int
@@ -68,8 +70,26 @@ class Lines:
 
     @cached_property
     def ends(self) -> Integers:
-        """Where blocks begin and end: block b is rows ends[b] to ends[b + 1]."""
-        return np.arange(self.blocks + 1) * self.n // self.blocks
+        """Where blocks begin and end: block b is rows ends[b] to ends[b + 1].
+
+        They end at whole parts where there are enough rows, but for the last.
+        """
+        even = np.arange(self.blocks + 1) * self.n // self.blocks
+        if not self.of_parts:
+            return even
+        whole = (even + PART_ROWS // 2) // PART_ROWS * PART_ROWS
+        whole[-1] = self.n
+        return whole
+
+    @property
+    def of_parts(self) -> bool:
+        """Whether blocks are whole numbers of parts, of which a product can leave out pairs."""
+        return self.n >= PART_ROWS * self.blocks
+
+    def parts(self, line: int) -> Parts:
+        """The blocks of a line, in increasing order, as parts: all but its own meet on other lines."""
+        on = sorted(self.on(line))
+        return Parts(np.cumsum(np.diff(self.ends)[on]).tolist(), on.index(line))
 
     def rows(self, block: int) -> slice:
         """The rows of a block."""

@@ -37,6 +37,9 @@ PAGE = 4096
 class OfKernel(GramOperator):
     """What `Tiles` and `Dense` share: a kernel, its rows, and the program of the two."""
 
+    parts: core.Parts | None = None
+    """Of pairs of rows that products and gradients by the program leave out; see `gram.distributed`."""
+
     def __init__(
         self,
         kernel: Kernel,
@@ -71,7 +74,8 @@ class OfKernel(GramOperator):
         parameters = self.kernel.parameters
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.low is not None:
-                values = core.contract(self._differentiable, threads(self.n_jobs), U=U, V=V, W=W)
+                low = self._differentiable
+                values = core.contract(low, threads(self.n_jobs), U=U, V=V, W=W, parts=self.parts)
             else:
                 values = blocks.contract(self.kernel, self.x, self.z, U=U, V=V, W=W)
             found = [v * p.derivative for v, p in zip(values, parameters, strict=True) if p.free]
@@ -137,7 +141,7 @@ class Tiles(OfKernel):
         if self.met is not None:
             return self.met.times(V).astype(self.dtype, copy=False)
         if self.low is not None:
-            return core.apply(self.low, V, threads_for(self.n_jobs, self.low.n * self.low.m))
+            return core.apply(self.low, V, threads_for(self.n_jobs, self.low.n * self.low.m), self.parts)
         return blocks.apply(self.kernel, self.x, self.z, V).astype(self.dtype, copy=False)
 
     def block(self, rows: Index, cols: Index) -> Array:
