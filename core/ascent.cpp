@@ -44,12 +44,13 @@ class Shuffler {
     }
 
   private:
+    // A number below count, which is below 2^32: the upper half of a product costs less than a division.
     int64_t below(int64_t count) {
         state_ += 0x9e3779b97f4a7c15ULL;
         uint64_t z = state_;
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-        return int64_t((z ^ (z >> 31)) % uint64_t(count));
+        return int64_t(((z ^ (z >> 31)) >> 32) * uint64_t(count) >> 32);
     }
     uint64_t state_ = 1;
 };
@@ -59,7 +60,7 @@ template <class T> class Ascent : private AscentIterate<T> {
     Ascent(const QpProblem& p, const AscentOptions& o, const FeatureRows<T>& rows)
         : Base(p, rows), o_(o), start_(Clock::now()), tol_(o.tol),
           most_(o.max_iter >= 0 ? o.max_iter : std::numeric_limits<int64_t>::max()),
-          active_(size_t(p.variables)) {
+          active_(size_t(p.variables)), variables_(size_t(p.variables)) {
         // A step of Newton's method costs more, the more columns there are.
         const int64_t size = rows.d + p.equality;
         enough_ = size <= ProximalStep<T>::kDirect ? 3 + size / 8 : kManySweeps;
@@ -92,7 +93,7 @@ template <class T> class Ascent : private AscentIterate<T> {
     static constexpr const char* kConverged = "converged";
     static constexpr const char* kFloor = "floor";
     // Sweeps end when the pulls of the variables at work are this part of the violation of all of them,
-    static constexpr double kDepth = 0.2;
+    static constexpr double kDepth = 0.02;
     // or after so many.
     static constexpr int64_t kSweeps = 20;
     // Sweeps before Newton's method where a step of it is dear.
@@ -133,7 +134,17 @@ template <class T> class Ascent : private AscentIterate<T> {
 
     // Sweeps until all variables at work agree within the goal.
     const char* sweep_to(double goal) {
-        for (int64_t i = 0; i < N_; ++i) active_[size_t(i)] = i;
+        for (int64_t i = 0; i < N_; ++i) {
+            const size_t k = size_t(i);
+            active_[k] = i;
+            variables_[k] = {x_[k],           this->lo_[k], this->hi_[k],   this->linear_[k],
+                             this->curve_[k], p_.rows[k],   this->group_[k]};
+        }
+        const char* why = visit(goal);
+        for (size_t k = 0; k < x_.size(); ++k) x_[k] = variables_[k].value;
+        return why;
+    }
+    const char* visit(double goal) {
         int64_t count = N_;
         double above = kInf, below = -kInf;
         for (int64_t k = 0; k < kSweeps && count > 0; ++k) {
@@ -165,11 +176,7 @@ template <class T> class Ascent : private AscentIterate<T> {
     Sweep<T> stated(int64_t count, double below, double above) {
         Sweep<T> s{};
         s.rows = &this->rows_;
-        s.row = p_.rows;
-        s.group = this->group_.data();
-        s.value = x_.data();
-        s.lo = this->lo_.data(), s.hi = this->hi_.data();
-        s.linear = this->linear_.data(), s.curve = this->curve_.data();
+        s.variables = variables_.data();
         s.w = this->w_.data();
         s.b = b_, s.excess = excess_, s.c = c_;
         s.active = active_.data(), s.count = count;
@@ -274,6 +281,7 @@ template <class T> class Ascent : private AscentIterate<T> {
     double tol_;  // the violation asked for: that of the caller, or less where the gap needs it
     const int64_t most_;
     std::vector<int64_t> active_;
+    std::vector<Variable> variables_;  // as the sweeps have them
     int64_t enough_ = 0, moves_ = 0, sweeps_ = 0;
     double prox_ = 0, limit_ = kInf, best_ = kInf, best_kkt_ = kInf, next_poll_ = 0.05, next_report_ = 0.2;
     std::vector<double> best_x_;

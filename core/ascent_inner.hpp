@@ -81,43 +81,51 @@ template <class T> void outer(const FeatureRows<T>& rows, int64_t r, double fact
     }
 }
 
-// The start of a row that is read soon.
+// Calls for the lines of the cache at [from, to), the first few of them.
+template <class A> inline void call_for(const A* from, const A* to) {
+    constexpr int64_t kLines = 16;
+    const A* end = std::min(to, from + kLines * int64_t(64 / sizeof(A)));
+    for (; from < end; from += 64 / sizeof(A)) __builtin_prefetch(from);
+}
+
+// A row that is read soon.
 template <class T> inline void prefetch(const FeatureRows<T>& rows, int64_t r) {
     if (rows.x) {
         __builtin_prefetch(rows.x + r * rows.d);
         return;
     }
-    const int64_t j = rows.indptr[r];
-    __builtin_prefetch(rows.data + j);
-    __builtin_prefetch(rows.data + j + 64 / sizeof(T));
-    __builtin_prefetch(rows.indices + j);
+    const int64_t j = rows.indptr[r], end = rows.indptr[r + 1];
+    call_for(rows.data + j, rows.data + end);
+    call_for(rows.indices + j, rows.indices + end);
 }
 
 template <class T> void sweep(Sweep<T>& s) {
-    constexpr int64_t kAhead = 4;
+    constexpr int64_t kAhead = 2;
     const FeatureRows<T>& rows = *s.rows;
     int64_t k = s.begin;
     while (k < s.end && s.most > 0) {
         const int64_t i = s.active[k];
-        if (k + kAhead < s.end) prefetch(rows, s.row[s.active[k + kAhead]]);
-        const int g = s.group[i];
-        const double pull = -(product(rows, s.row[i], s.w) + s.linear[i]) - (s.b[g] + s.c * s.excess[g]);
-        s.numbers += rows.numbers(s.row[i]);
-        const double here = s.value[i];
-        if ((here <= s.lo[i] && pull < s.below) || (here >= s.hi[i] && pull > s.above)) {
+        if (k + 2 * kAhead < s.end) __builtin_prefetch(s.variables + s.active[k + 2 * kAhead]);
+        if (k + kAhead < s.end) prefetch(rows, s.variables[s.active[k + kAhead]].row);
+        Variable& here = s.variables[i];
+        const int64_t g = here.group;
+        const double pull = -(product(rows, here.row, s.w) + here.linear) - (s.b[g] + s.c * s.excess[g]);
+        s.numbers += rows.numbers(here.row);
+        const double value = here.value;
+        if ((value <= here.lo && pull < s.below) || (value >= here.hi && pull > s.above)) {
             std::swap(s.active[k], s.active[--s.end]);
             std::swap(s.active[s.end], s.active[--s.count]);
             continue;
         }
         ++k;
-        if (here < s.hi[i]) s.highest = std::max(s.highest, pull);
-        if (here > s.lo[i]) s.lowest = std::min(s.lowest, pull);
-        double next = pull > 0 ? s.hi[i] : s.lo[i];
-        if (s.curve[i] > 0) next = std::clamp(here + pull / s.curve[i], s.lo[i], s.hi[i]);
-        if (next == here || pull == 0) continue;
-        s.value[i] = next;
-        s.excess[g] += next - here;
-        add(rows, s.row[i], next - here, s.w);
+        if (value < here.hi) s.highest = std::max(s.highest, pull);
+        if (value > here.lo) s.lowest = std::min(s.lowest, pull);
+        double next = pull > 0 ? here.hi : here.lo;
+        if (here.curve > 0) next = std::clamp(value + pull / here.curve, here.lo, here.hi);
+        if (next == value || pull == 0) continue;
+        here.value = next;
+        s.excess[g] += next - value;
+        add(rows, here.row, next - value, s.w);
         ++s.moves, --s.most;
     }
     s.begin = k;

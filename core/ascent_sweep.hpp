@@ -16,15 +16,19 @@ template <class T> struct FeatureRows {
     int64_t numbers(int64_t r) const { return x ? d : indptr[r + 1] - indptr[r]; }
 };
 
+// What a visit needs of a variable, on one line of the cache.
+struct alignas(64) Variable {
+    double value, lo, hi, linear, curve;
+    int64_t row;
+    int64_t group;
+};
+
 // Some of the variables, visited in order; each is moved to its optimum, all others being fixed.
 //   pull of variable i   = -(F[r_i] w + linear_i) - (b + c excess) of its group
 //   new value            = value + pull / curve, within its bounds
 template <class T> struct Sweep {
     const FeatureRows<T>* rows;
-    const int64_t* row;  // of each variable
-    const int8_t* group;
-    double* value;
-    const double *lo, *hi, *linear, *curve;
+    Variable* variables;
     double* w;
     const double* b;
     double* excess;  // sum of the values of each group, less what it must be

@@ -188,21 +188,24 @@ def _check_sparse(X: Matrix, name: str) -> Matrix:
     if len(A.data) > A.indptr[-1]:
         A = A.copy()
         A.prune()
-    if not A.has_sorted_indices or not A.has_canonical_format:
+    if not A.has_sorted_indices:
+        # turned twice it is sorted, in fewer steps than by sorting rows, unless columns outnumber entries
+        A = A.tocsc().tocsr() if A.shape[1] <= A.nnz else A.copy()
+    if not A.has_canonical_format:
         A = A.copy()
         A.sum_duplicates()
     _check_size(A.shape, name)
     if A.dtype not in (np.float64, np.float32):
         one_entry = A.data[:1].reshape(1, -1) if A.nnz else np.zeros((1, 1), A.dtype)
         A = A.astype(_as_float(one_entry, name, None).dtype)
-    bad = ~np.isfinite(A.data)
-    if bad.any():
-        k = int(np.argmax(bad))
+    top = largest_entry(A.data[:, None])
+    if not isfinite(top):
+        k = int(np.argmax(~np.isfinite(A.data)))
         row = int(np.searchsorted(A.indptr, k, side="right") - 1)
         _refuse_nonfinite(A.data[k], row, int(A.indices[k]), name, None)
-    if A.nnz:
+    if top > _largest_allowed(A.dtype, A.shape[1]):
         k = int(np.argmax(np.abs(A.data)))
-        _check_magnitude(float(abs(A.data[k])), A.dtype, A.shape[1], int(A.indices[k]), name, None)
+        _check_magnitude(top, A.dtype, A.shape[1], int(A.indices[k]), name, None)
     return A
 
 
