@@ -16,7 +16,9 @@ import numpy as np
 from mercer.typing import Array, Flags
 
 # Types of values of which only None is missing.
-NEVER_NAN = {str, int, bool, NoneType}
+NEVER_NAN = {str, int, bool, NoneType, np.str_, np.int64, np.bool_}
+# Types of numbers of which NaN is none.
+FLOATS = {float, np.float64}
 
 
 def is_frame(X: object) -> bool:
@@ -118,7 +120,10 @@ def without_gaps(values: Sequence[object]) -> Sequence[object]:
     """The values, with None for all that are missing."""
     if set(map(type, values)) <= NEVER_NAN:
         return values
-    return [None if missing else value for value, missing in zip(values, gaps(values).tolist(), strict=True)]
+    missing = gaps(values)
+    if not missing.any():
+        return values
+    return [None if gap else value for value, gap in zip(values, missing.tolist(), strict=True)]
 
 
 def gaps(values: Sequence[object]) -> Flags:
@@ -130,7 +135,7 @@ def gaps(values: Sequence[object]) -> Flags:
     kinds = set(map(type, values))
     if kinds <= NEVER_NAN:
         return np.array([value is None for value in values], dtype=bool)
-    if kinds <= {float, NoneType}:
+    if kinds <= FLOATS | {NoneType}:
         # None becomes NaN
         return np.isnan(np.array(values, dtype=np.float64))
     return np.array([is_missing(value) for value in values], dtype=bool)

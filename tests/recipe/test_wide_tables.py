@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from typer.testing import CliRunner
 
 import mercer
+from mercer.cli.main import app
+from mercer.errors import InputError
 from mercer.recipe.given import MOST_COLUMNS, Given
 
 
@@ -39,3 +42,38 @@ def test_rows_without_names_are_called_by_those_of_the_fit():
         called = Given.of(rows).called(names)
         assert called.names == tuple(names)
         assert np.array_equal(called.table.to_numpy(), X)
+
+
+def written_as_text(path, X, y):
+    """LIBSVM's text, which leaves out what is 0."""
+    lines = (
+        " ".join([f"{label:g}", *(f"{j + 1}:{row[j]!r}" for j in np.flatnonzero(row))])
+        for row, label in zip(X.tolist(), y, strict=True)
+    )
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+@pytest.mark.parametrize("columns", [4, MOST_COLUMNS + 3])
+def test_rows_of_a_text_whose_last_columns_are_all_zero_are_those_of_the_model(columns, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(60, columns)), 3) * (rng.random((60, columns)) < 0.7)
+    X[0, -1] = 1.0
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    written_as_text(tmp_path / "all.svm", X, y)
+    model = mercer.fit(tmp_path / "all.svm", kernel="RBF()", max_seconds=5, verbose=0)
+    X[:, -2:] = 0.0
+    written_as_text(tmp_path / "fewer.svm", X, y)
+    assert mercer.read_table(tmp_path / "fewer.svm").shape[1] == columns - 2
+    np.testing.assert_array_equal(model.predict(tmp_path / "fewer.svm"), model.predict(X))
+    model.save(tmp_path / "m.mercer")
+    told = CliRunner().invoke(app, ["score", str(tmp_path / "m.mercer"), str(tmp_path / "fewer.svm")])
+    assert told.exit_code == 0 and "last 2 columns of the model" in told.stderr
+    out = ["predict", str(tmp_path / "m.mercer"), str(tmp_path / "fewer.svm"), "-o", str(tmp_path / "p.csv")]
+    assert CliRunner().invoke(app, out).exit_code == 0
+    # an array that is too narrow is a mistake, and so is a text with columns that the model never saw
+    with pytest.raises(InputError):
+        model.predict(X[:, :-2])
+    written_as_text(tmp_path / "more.svm", np.column_stack([X, np.ones(60)]), y)
+    if columns > MOST_COLUMNS:
+        with pytest.raises(InputError, match=f"fitted to {columns} columns; got {columns + 1}"):
+            model.predict(tmp_path / "more.svm")

@@ -99,7 +99,7 @@ def run_predict(asked: PredictRequest) -> int:
             raise ParameterError(f"--sets must be at least 0 and below 1; got {asked.sets}.")
         check_table_place(asked.output, force=asked.force)
         model = loaded(asked.model)
-        found = read_table(asked.table, asked.layout)
+        found = read_table(asked.table, asked.layout).as_wide_as(model.n_features_in_)
         voice.say(str(found))
         given = _rows_of(found)
         new = predictions(model, given, asked.interval, asked.sets, asked.conformal)
@@ -191,7 +191,7 @@ class UseRequest:
 def _with_target(asked: UseRequest, voice: Voice) -> tuple[TableRegressor | TableClassifier, Given, Labels]:
     """The model, the rows that have a target, and their targets."""
     model = loaded(asked.model)
-    found = read_table(asked.table, asked.layout)
+    found = read_table(asked.table, asked.layout).as_wide_as(model.n_features_in_)
     voice.say(str(found))
     rows, values, _ = split(found, None if found.frame is None else model.target_)
     given = Given.of(rows)

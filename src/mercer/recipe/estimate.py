@@ -44,6 +44,8 @@ LEAST_TRIED = 500
 TRIAL_ROWS = 10_000
 # Of the seconds left, what the rows may be hoped to take.
 SHARE_FOR_ROWS = 0.7
+# Of the seconds of a trial, what is at least for its rows, and not the same for any number of them.
+LEAST_OF_ROWS = 1 / 3
 CHOSEN_ON_THE_SAME = "The kernel was chosen among several by the same rows, which flatters a little."
 HELD_FIXED = (
     "The kernel and its numbers were found from the same rows and are held fixed where a row is left out: "
@@ -330,12 +332,20 @@ def _as_many_as_time_allows(
     labels = None if numbers else y
     targets = scale.forward(y) if numbers else y
     some = some_of(learn, tried, seed, labels)
-    began = clock.now()
-    with clock.ending(math.inf):
-        small = Fitted.to(machine, given.rows(some), targets[some])
-    took = clock.now() - began
+
+    def seconds_of(rows: Integers) -> tuple[Fitted, float]:
+        began = clock.now()
+        with clock.ending(math.inf):
+            fitted = Fitted.to(machine, given.rows(rows), targets[rows])
+        return fitted, clock.now() - began
+
+    small, took = seconds_of(some)
     of_small = _judged(small, given, y, scale, judge, len(some))
     count = affordable_rows(len(some), took, len(learn))
+    if count < len(learn):
+        # half of the rows tell what would be the same for any number of them
+        _, of_half = seconds_of(some[::2])
+        count = affordable_rows(len(some), took, len(learn), of_half)
     if count < 2 * len(some):
         return small, replace(of_small, how=f"{of_small.how} The seconds were not enough for more.")
     most = some_of(learn, count, seed, labels)
@@ -357,17 +367,26 @@ def said_of_rows(found: Fitted, judged: Estimate, n: int) -> list[str]:
     return [f"The seconds were enough to fit it to {found.count} of these rows."]
 
 
-def affordable_rows(tried: int, took: float, most: int) -> int:
-    """How many rows fit in the seconds left, if so many took so long and each row costs the same.
+def affordable_rows(tried: int, took: float, most: int, of_half: float | None = None) -> int:
+    """How many rows fit in the seconds left, if so many took so long, and half of them `of_half` seconds.
+
+    What the other half took, each row costs; at least a third of what the rows cost in the mean, for seconds
+    scatter. Without `of_half` all that was taken was for rows.
 
     >>> with clock.within(1000.0):
     ...     affordable_rows(100, 1.0, 10**9) // 1000, affordable_rows(100, 1.0, 5000)
     (69, 5000)
+    >>> with clock.within(1000.0):
+    ...     affordable_rows(100, 1.0, 10**9, of_half=0.75) // 1000
+    139
     """
     left = clock.left()
     if left is None:
         return most
-    return int(min(SHARE_FOR_ROWS * left / max(took, 1e-9) * tried, most))
+    took = max(took, 1e-9)
+    of_rows = took if of_half is None else min(max(2 * (took - of_half), LEAST_OF_ROWS * took), took)
+    more = (SHARE_FOR_ROWS * left - (took - of_rows)) / of_rows
+    return int(min(max(more, 0.0) * tried, most))
 
 
 def some_of(rows: Integers, count: int, seed: int, labels: Labels | None = None) -> Integers:

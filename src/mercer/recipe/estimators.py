@@ -253,7 +253,7 @@ class TableMachine(BaseEstimator):
     def _rows(self, X: Source) -> Any:
         """Rows to predict, as the machine reads them: columns by name, or in order where they have none."""
         check_is_fitted(self, "machine_")
-        X = rows_in(X)
+        X = rows_in(X, self.n_features_in_)
         given = Given.of(X)
         known = getattr(self, "feature_names_in_", None)
         if not is_frame(X) and given.width != self.n_features_in_:

@@ -34,12 +34,16 @@ MOST_LABELS = 10
 Source = str | os.PathLike[str] | TableFile | Table
 
 
-def rows_in(source: Source) -> Table:
-    """The rows of a file, named or read, without a target that stands beside them; other rows as they are."""
+def rows_in(source: Source, columns: int = 0) -> Table:
+    """The rows of a file, named or read, without a target that stands beside them; other rows as they are.
+
+    `columns` are those of the model, which a file that leaves out zeros need not have all.
+    """
     if isinstance(source, str | os.PathLike):
         source = read_table(os.fspath(source))
     if not isinstance(source, TableFile):
         return source
+    source = source.as_wide_as(columns)
     rows = source.matrix if source.frame is None else source.frame
     assert rows is not None
     return rows

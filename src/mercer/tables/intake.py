@@ -21,7 +21,7 @@ import io
 import lzma
 import sys
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars
@@ -69,6 +69,19 @@ class TableFile:
         assert self.matrix is not None
         rows, columns = self.matrix.shape
         return int(rows), int(columns)
+
+    def as_wide_as(self, columns: int) -> TableFile:
+        """The same rows for a model of so many columns.
+
+        LIBSVM's text leaves out what is 0, so the columns behind its largest index are 0 in all rows.
+        """
+        if self.matrix is None or self.matrix.shape[1] >= columns:
+            return self
+        A = self.matrix
+        wide = sparse.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], columns))
+        lacking = counted(columns - A.shape[1], "column")
+        note = f"no row has a value in the last {lacking} of the model: what is left out is 0"
+        return replace(self, matrix=wide, notes=(*self.notes, note))
 
     def __str__(self) -> str:
         """One line on what was read, and one for each assumption."""

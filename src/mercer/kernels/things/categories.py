@@ -17,7 +17,7 @@ from scipy import sparse
 
 from mercer.arrays import Rows
 from mercer.errors import InputTypeError, ShapeError
-from mercer.frames import is_missing
+from mercer.frames import FLOATS, NEVER_NAN, is_missing, without_gaps
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.functions import Thing
 from mercer.kernels.leaves.leaf import Leaf, leaf
@@ -30,6 +30,8 @@ from mercer.params import OPEN, Open, Vector, positive
 from mercer.sparse import Matrix
 from mercer.typing import Array, Integers
 
+# Values that are compared as they are, but for NaN.
+PLAIN = NEVER_NAN | FLOATS
 MISSING = "(missing)"
 """What a missing value is called among the names of features."""
 
@@ -203,9 +205,12 @@ def levels(x: Rows) -> np.ndarray:
     def make() -> np.ndarray:
         rows = [_cells_or_missing(thing) for thing in x.things]
         out = np.empty((len(rows), _same_width(x.things, x.name)), dtype=object)
-        for i, cells in enumerate(rows):
-            for j, value in enumerate(cells):
-                out[i, j] = _checked(value, i, j, x)
+        for j in range(out.shape[1]):
+            values = [cells[j] for cells in rows]
+            if set(map(type, values)) <= PLAIN:
+                out[:, j] = without_gaps(values)
+            else:
+                out[:, j] = [_checked(value, i, j, x) for i, value in enumerate(values)]
         return out
 
     return x.remembered("levels", make)

@@ -83,8 +83,10 @@ class Vocabulary:
         return new
 
     def columns(self, features: Iterable[Hashable]) -> Integers:
-        """The columns of several features."""
-        return np.fromiter((self.column(feature) for feature in features), dtype=np.intp)
+        """The columns of several features; each that comes again is looked up once."""
+        features = list(features)
+        known = {feature: self.column(feature) for feature in dict.fromkeys(features)}
+        return np.fromiter(map(known.__getitem__, features), dtype=np.intp, count=len(features))
 
     @property
     def is_fresh(self) -> bool:
