@@ -312,12 +312,12 @@ def _with_moved_gates(kernel: Kernel, menu: Menu) -> Iterator[Kernel]:
     """The kernel with all doors of one place moved together, or made wider or narrower."""
     for place in gate_places(kernel):
         for shift in (-menu.step, menu.step, -menu.step / 4, menu.step / 4):
-            yield _regated(kernel, place, place + shift, 1.0)
+            yield regated(kernel, place, place + shift, 1.0)
         for factor in (1 / 3, 3.0):
-            yield _regated(kernel, place, place, factor)
+            yield regated(kernel, place, place, factor)
 
 
-def _regated(kernel: Kernel, old: float, new: float, stretch: float) -> Kernel:
+def regated(kernel: Kernel, old: float, new: float, stretch: float) -> Kernel:
     def change(_: str, part: Kernel) -> Kernel:
         if not (isinstance(part, Read) and isinstance(part.reading, Gate)):
             return part
