@@ -1,5 +1,7 @@
 """Doors are moved to where the evidence is largest, and what is proposed where two patterns meet."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -85,3 +87,17 @@ def test_a_column_that_never_varied_does_not_rule_a_row_where_it_does():
         mean, variance = scoring.predicted(kernel + White(0.1), sample, sample_of([[0.0, 0.0, 0.004]], [0.0]))
         assert abs(mean[0]) < 10
         assert variance[0] < 10
+
+
+def test_a_change_that_comes_after_an_origin_is_not_known_before_it():
+    # a jump in the last tenth: whoever put a door there had seen the rows that are held out
+    t = np.linspace(0.0, 10.0, 100)
+    y = np.sin(t) + 2.0 * (t > 9.3) + 0.1 * np.random.default_rng(0).normal(size=100)
+    sample = replace(sample_of(t, (y - y.mean()) / y.std(), scoring.rolling(np.arange(100))), ordered=True)
+    plain = 1.0 * RBF(2.0) + White(0.02)
+    jump = 1.0 * RBF(2.0) + 1.0 * Linear().of(After(9.3, 0.05)) + White(0.02)
+    with_door, without = (scoring.judged(scoring.Candidate(k, -np.inf, 100), sample) for k in (jump, plain))
+    assert with_door.blocks == pytest.approx(without.blocks, abs=1e-6)
+    # while one before all origins is known to all
+    early = 1.0 * RBF(2.0) + 1.0 * Linear().of(After(3.0, 0.05)) + White(0.02)
+    assert grammar.foreseen(early, 7.0) is early

@@ -35,7 +35,7 @@ from mercer.machines.gaussian_process.evidence import LOG_2PI, factor_gram, log_
 from mercer.machines.gaussian_process.refine import Enough
 from mercer.machines.gaussian_process.tune import maximise
 from mercer.solve.solution import Status
-from mercer.structure.grammar import chosen_numbers, leaves_in
+from mercer.structure.grammar import chosen_numbers, foreseen, leaves_in
 from mercer.typing import Array, Integers
 
 # Steps of a first look, of a search that is meant, and of one that goes on from other rows.
@@ -239,13 +239,21 @@ def settled(candidate: Candidate, sample: Sample) -> Candidate | None:
 
 
 def judged(candidate: Candidate, sample: Sample) -> Candidate:
-    """The candidate with the densities of held-out rows, its numbers tuned again without them."""
+    """The candidate with the densities of held-out rows, its numbers tuned again without them.
+
+    A door behind all rows that are known was found by those that are held out: it is not there for them.
+    """
     forecasts = []
     blocks = []
     for known, new in sample.splits:
         past = sample.part(known)
-        again = tuned(candidate.kernel, past, AGAIN, candidate.inverse, NEARLY)
-        kernel = candidate.kernel if again is None else again.kernel
+        kernel, inverse = candidate.kernel, candidate.inverse
+        if sample.ordered:
+            kernel = foreseen(kernel, float(past.X[:, 0].max()))
+        if kernel is not candidate.kernel:
+            inverse = curvature_after_step(candidate, kernel, float(np.ptp(past.X[:, 0])))
+        again = tuned(kernel, past, AGAIN, inverse, NEARLY)
+        kernel = kernel if again is None else again.kernel
         forecasts.append(forecast(kernel, past, sample.part(new)))
         if sample.ordered:
             blocks.append(block_density(kernel, past, sample.part(np.concatenate([known, new]))))
