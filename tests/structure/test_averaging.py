@@ -75,6 +75,19 @@ def test_a_cautious_kernel_takes_part_where_the_best_is_too_sure_of_itself():
     assert len(alone.team) == 1
 
 
+def test_in_a_table_the_plain_kernel_is_the_cautious_one():
+    # one that says nothing of any row is never surprised; far behind, it would only widen the others
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=100)
+    kernels = (1.0 * RBF(1.0), 1.0 * RBF(1.0) ** 2, 1.0 * Periodic(1.0))
+    best, plain, blind = (
+        judged_as(kernel, split_in_five(y + spread * rng.normal(size=100), np.full(100, variance), y))
+        for kernel, spread, variance in zip(kernels, (0.1, 0.11, 0.0), (0.01, 0.012, 100.0), strict=True)
+    )
+    members = [candidate for candidate, _ in _averaged([best, plain, blind], plain).team]
+    assert members == [best, plain]
+
+
 def test_a_best_kernel_that_is_best_by_luck_does_not_predict_alone():
     # of forty kernels that are equally good, the one that the held-out rows like most
     rng = np.random.default_rng(0)
