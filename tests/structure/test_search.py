@@ -33,7 +33,6 @@ from mercer.progress import Talk
 from mercer.solve.anytime import Anytime
 from mercer.structure import grammar, plain, proposals, scoring
 from mercer.structure.answer import Structure
-from mercer.structure.door import _averaged
 from mercer.structure.search import Search
 
 T = np.arange(72.0)
@@ -73,26 +72,6 @@ def test_it_forecasts_what_comes_next(found):
     truth = 0.05 * new + np.sin(2 * np.pi * new / 12)
     assert np.abs(mean - truth).max() < 0.5
     assert np.all(np.abs(mean - truth) < 4 * std)
-
-
-def test_an_average_is_the_mixture_of_its_models(found):
-    other = GaussianProcessRegressor("1.0*RBF(20.0) + White(0.1)", optimizer=None, normalize_y=True).fit(
-        T[:, None], Y
-    )
-    mixed = replace(found, weight=0.25, others=((other, 0.75),))
-    rng = np.random.default_rng(0)
-    mean, std = mixed.predict([100.0], return_std=True)
-    one = found.model.predict([[100.0]], return_std=True)
-    two = other.predict([[100.0]], return_std=True)
-    # drawn from the mixture, by hand
-    pick = rng.random(400_000) < 0.25
-    draws = np.where(
-        pick,
-        one[0][0] + one[1][0] * rng.normal(size=400_000),
-        two[0][0] + two[1][0] * rng.normal(size=400_000),
-    )
-    assert mean[0] == pytest.approx(draws.mean(), abs=0.01)
-    assert std[0] == pytest.approx(draws.std(), rel=0.01)
 
 
 def test_alternatives_say_how_far_behind_they_are(found):
@@ -440,20 +419,6 @@ def test_the_score_weighs_each_row_alike():
     assert one.score == pytest.approx((100 * one.evidence - 50) / 130)
 
 
-def test_mixture_weights_are_the_best_of_a_grid():
-    rng = np.random.default_rng(0)
-    densities = rng.normal(size=(2, 60)) - 1.0
-    weights = scoring.mixture_weights(densities, rounds=2000)
-    grid = np.linspace(0.0, 1.0, 2001)
-    values = [
-        scoring.mixture_density(densities, np.array([w, 1 - w])).sum() + np.log(w) + np.log(1 - w)
-        for w in grid[1:-1]
-    ]
-    best = grid[1:-1][int(np.argmax(values))]
-    assert weights[0] == pytest.approx(best, abs=2e-3)
-    assert weights.sum() == pytest.approx(1.0)
-
-
 def test_rolling_origins_never_look_ahead():
     for past, new in scoring.rolling(np.arange(50)):
         assert past.max() < new.min()
@@ -541,27 +506,6 @@ def test_kinds_forget_which_curve_it_is():
     assert grammar.kinds_of(line + White(0.1)) == {"linear in age"}
 
 
-def test_a_cautious_kernel_takes_part_where_the_best_is_too_sure_of_itself():
-    rng = np.random.default_rng(0)
-    y = rng.normal(0.0, 0.1, size=(5, 20))
-    # in each split one row that the best kernel holds for all but impossible
-    y[:, 0] = 2.0
-    sure = tuple((np.zeros(20), np.full(20, 0.03), row) for row in y)
-    wide = tuple((np.zeros(20), np.full(20, 1.0), row) for row in y)
-    best = judged_as(1.0 * RBF(1.0) + White(0.1), sure)
-    cautious = judged_as(1.0 * Periodic(1.0) + White(0.1), wide)
-    team = _averaged([best, best, best, cautious])
-    assert [candidate for candidate, _ in team][-1] is cautious
-    assert team[-1][1] > 0.01
-    assert sum(weight for _, weight in team) == pytest.approx(1.0)
-    assert _averaged([cautious]) == [(cautious, 1.0)]
-    # where nothing surprises the best one, it stays alone
-    calm = tuple((np.zeros(20), np.full(20, 0.01), 0.1 * rng.normal(size=20)) for _ in y)
-    loose = tuple((mean, np.full(20, 1.0), row) for mean, _, row in calm)
-    alone = _averaged([judged_as(best.kernel, calm), judged_as(cautious.kernel, loose)])
-    assert len(alone) == 1
-
-
 def test_the_plain_kernel_of_a_table_is_judged_in_any_case():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(40, 2))
@@ -586,22 +530,6 @@ def test_a_structure_takes_one_place_in_the_beam():
     search.judged = [scoring.Candidate(k + White(0.1), -float(i), 72) for i, k in enumerate(kernels)]
     assert [search.judged.index(candidate) for candidate in search.fresh()] == [0, 2]
     assert [search.judged.index(candidate) for candidate in search.fresh()] == [3]
-
-
-def test_complements_are_those_of_a_slow_search():
-    rng = np.random.default_rng(0)
-    k = 1.0 * RBF(1.0) + White(0.1)
-    pool = [scoring.Candidate(k, 0.0, 50, (rng.normal(-1.0, 1.0, size=50),)) for _ in range(5)]
-    best, *others = pool
-    (first,) = scoring.complements(best, others, 1)
-    values = []
-    for other in others:
-        pair = np.array([best.densities[0], other.densities[0]])
-        weights = scoring.mixture_weights(pair, rounds=30)
-        values.append(np.mean(np.log(weights[0] * np.exp(pair[0]) + weights[1] * np.exp(pair[1]))))
-    assert first is others[int(np.argmax(values))]
-    # nobody takes part who brings nothing
-    assert scoring.complements(best, [replace(best)], 2) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -714,8 +642,3 @@ def test_the_plain_kernel_of_a_wide_table_is_tuned_as_a_process_alone_tunes_it(s
     # the curvature is that of a peak: a tuning that knows it stays there
     again = scoring.settled(found, sample)
     assert again.log_evidence == pytest.approx(found.log_evidence, abs=0.1)
-
-
-def judged_as(kernel, forecasts):
-    densities = tuple(scoring.normal_density(*one) for one in forecasts)
-    return scoring.Candidate(kernel, 0.0, 100, densities, forecasts)

@@ -11,7 +11,7 @@ from mercer.kernels.proofs.answers import Validity
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.views import Terms
 from mercer.solve.solution import Status
-from mercer.structure.scoring import mixed
+from mercer.structure.averaging import MIXTURE, PRODUCT, mixed, multiplied
 from mercer.structure.words import Said
 from mercer.typing import Array, Table
 
@@ -45,6 +45,7 @@ class Structure:
     evidence, held_out, score : nats per row, as `docs/structure.md` defines them.
     weight : the part of the best kernel in a prediction; less than 1 where averaging predicts better.
     others : the models of alternatives that take part in the average, with their weights.
+    rule : how they are averaged, "mixture" or "product"; the powers in a product are `sharpness` × weight.
     status : "converged", "limit" (the seconds or the rounds ended it) or "interrupted".
     seconds, looked, rows : how long it took, kernels that were looked at, and rows of the search.
     """
@@ -64,6 +65,8 @@ class Structure:
     seconds: float
     looked: int
     rows: int
+    rule: str = MIXTURE
+    sharpness: float = 1.0
 
     @property
     def words(self) -> list[str]:
@@ -75,18 +78,40 @@ class Structure:
     ) -> Array | tuple[Array, Array]:
         """The mean at rows X, with standard deviations if asked: of f, or with `noise` of a new observation.
 
-        Where kernels are averaged they are those of the mixture.
+        Where kernels are averaged they are those of the mixture, or of the product of their densities.
         """
         rows = column_of(X)
-        models = [(self.model, self.weight), *self.others]
-        moments = []
-        for model, _ in models:
-            own, std = model.predict(rows, return_std=True, noise=noise)
-            moments.append((own, std**2))
-        mean, variance = mixed(moments, np.array([weight for _, weight in models]))
+        if self.rule == PRODUCT:
+            mean, variance = self._product(rows, noise)
+        else:
+            mean, variance = mixed(*self._moments(rows, noise), self._weights())
         if not return_std:
             return mean
         return mean, np.sqrt(variance)
+
+    def _moments(self, rows: Table, noise: bool) -> tuple[Array, Array]:
+        """Means and variances of all models, models × rows."""
+        models = [self.model, *(model for model, _ in self.others)]
+        found = [model.predict(rows, return_std=True, noise=noise) for model in models]
+        return np.array([mean for mean, _ in found]), np.array([std**2 for _, std in found])
+
+    def _weights(self) -> Array:
+        return np.array([self.weight, *(weight for _, weight in self.others)])
+
+    def _product(self, rows: Table, noise: bool) -> tuple[Array, Array]:
+        """Mean and variance by the product of densities of a new observation.
+
+        What is left of that variance where every kernel knows f is the noise; the rest is the variance of f.
+        """
+        weights = self.sharpness * self._weights()
+        means, variances = self._moments(rows, noise=True)
+        mean, variance = multiplied(means, variances, weights)
+        if noise:
+            return mean, variance
+        _, latent = self._moments(rows, noise=False)
+        left = np.maximum(variances - latent, np.finfo(float).tiny)
+        _, noises = multiplied(means, left, weights)
+        return mean, np.maximum(variance - noises, 0.0)
 
     def to_dict(self) -> dict[str, object]:
         """All that is said, as plain values."""
@@ -101,6 +126,8 @@ class Structure:
             "held_out": self.held_out,
             "score": self.score,
             "weight": self.weight,
+            "rule": self.rule,
+            "sharpness": self.sharpness,
             "alternatives": [vars(other).copy() for other in self.alternatives],
             "status": str(self.status),
             "seconds": self.seconds,
@@ -117,7 +144,8 @@ class Structure:
         )
         if self.others:
             lines.append(
-                f"Predictions average {1 + len(self.others)} kernels; the first has {self.weight:.2f}."
+                f"Predictions average {1 + len(self.others)} kernels by a {self.rule}; "
+                f"the first has {self.weight:.2f}."
             )
         if self.alternatives:
             lines.append("Alternatives, nats of evidence behind, score behind in nats a row:")

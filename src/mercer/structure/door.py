@@ -21,10 +21,11 @@ from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Status
 from mercer.sparse import dense
 from mercer.structure.answer import Alternative, Structure, column_of
+from mercer.structure.averaging import Average, averaged, complements
 from mercer.structure.grammar import key_of, total
 from mercer.structure.plain import plain_of_table, tuned_plain
 from mercer.structure.proposals import Line, first_of_line, first_of_table, menu_of_line, menu_of_table
-from mercer.structure.scoring import Candidate, Sample, averaging, complements, folds, rolling, tuned
+from mercer.structure.scoring import Candidate, Sample, folds, rolling, tuned
 from mercer.structure.search import Search
 from mercer.structure.vocabulary import Vocabulary
 from mercer.structure.words import say_fit
@@ -241,9 +242,10 @@ def _answer(
 ) -> Structure:
     best = ranked[0]
     different = _different(ranked)
-    team = [(best, 1.0)]
+    chosen = Average(((best, 1.0),))
     if average:
-        team = _averaged(different, _plain(different, task, sample))
+        chosen = _averaged(different, _plain(different, task, sample))
+    team = chosen.team
     # what is left of the seconds is not known to be enough once they ended the search
     again = run.status == Status.CONVERGED
     model = _fitted(best, task, sample, again, n_jobs)
@@ -267,6 +269,8 @@ def _answer(
         score=best.score,
         weight=team[0][1],
         others=others,
+        rule=chosen.rule,
+        sharpness=chosen.sharpness,
         status=run.status,
         seconds=run.seconds,
         looked=looked,
@@ -282,21 +286,22 @@ def _different(ranked: list[Candidate]) -> list[Candidate]:
     return list(found.values())
 
 
-def _averaged(different: list[Candidate], plain: Candidate | None = None) -> list[tuple[Candidate, float]]:
+def _averaged(different: list[Candidate], plain: Candidate | None = None) -> Average:
     """Who predicts, with what weight: the best alone, or with those that explain what it does not.
 
-    Two more take part, since rows that surprise the best are too few to judge by. The most cautious kernel is
-    the one whose worst row of those held out is least bad. The plain one of a table goes back to the mean far
-    from all rows, where lines go on for ever; it has the last word on what no row was like.
+    One more takes part, since rows that surprise the best are too few to judge by. In a table it is the plain
+    kernel, which goes back to the mean far from all rows, where lines go on for ever; in a series the most
+    cautious one, whose worst row of those held out is least bad. In a table that one is often far behind all
+    others, and widens a mixture however little it weighs.
     """
     best = different[0]
     team = [best, *complements(best, different[1:CONSIDERED], AVERAGED - 2)]
-    cautious = max(different, key=lambda c: float(np.concatenate(c.densities).min()))
-    team += [one for one in (cautious, plain) if one is not None and one not in team]
-    weights, gain = averaging(team)
-    if gain <= 0:
-        return [(best, 1.0)]
-    return list(zip(team, weights.tolist(), strict=True))
+    last = plain
+    if last is None:
+        last = max(different, key=lambda c: float(np.concatenate(c.densities).min()))
+    if last not in team:
+        team.append(last)
+    return averaged(team)
 
 
 def _plain(different: list[Candidate], task: _Task, sample: Sample) -> Candidate | None:
@@ -307,7 +312,7 @@ def _plain(different: list[Candidate], task: _Task, sample: Sample) -> Candidate
     return next((candidate for candidate in different if key_of(candidate.kernel) == key), None)
 
 
-def _alternative(other: Candidate, best: Candidate, team: list[tuple[Candidate, float]]) -> Alternative:
+def _alternative(other: Candidate, best: Candidate, team: tuple[tuple[Candidate, float], ...]) -> Alternative:
     weight = next((weight for candidate, weight in team if candidate is other), 0.0)
     nats = best.rows * (best.evidence - other.evidence)
     return Alternative(str(other.kernel), nats, best.score - other.score, weight)

@@ -23,6 +23,7 @@ from mercer.kernels import (
     RBF,
     After,
     Before,
+    Constant,
     Exponential,
     Kernel,
     Linear,
@@ -312,12 +313,12 @@ def _with_moved_gates(kernel: Kernel, menu: Menu) -> Iterator[Kernel]:
     """The kernel with all doors of one place moved together, or made wider or narrower."""
     for place in gate_places(kernel):
         for shift in (-menu.step, menu.step, -menu.step / 4, menu.step / 4):
-            yield _regated(kernel, place, place + shift, 1.0)
+            yield regated(kernel, place, place + shift, 1.0)
         for factor in (1 / 3, 3.0):
-            yield _regated(kernel, place, place, factor)
+            yield regated(kernel, place, place, factor)
 
 
-def _regated(kernel: Kernel, old: float, new: float, stretch: float) -> Kernel:
+def regated(kernel: Kernel, old: float, new: float, stretch: float) -> Kernel:
     def change(_: str, part: Kernel) -> Kernel:
         if not (isinstance(part, Read) and isinstance(part.reading, Gate)):
             return part
@@ -327,6 +328,39 @@ def _regated(kernel: Kernel, old: float, new: float, stretch: float) -> Kernel:
         return Read(part.kernel, gate.changed(place=new, width=stretch * gate.width))
 
     return kernel.changed_everywhere(change)
+
+
+def foreseen(kernel: Kernel, end: float) -> Kernel:
+    """The kernel as it is known at the `end` of some rows: without the changes that come later.
+
+    Nobody knows of a change before it comes; a door beyond the end was put there by the rows that followed.
+
+    >>> from mercer import RBF, After, Before, Linear, Periodic, White
+    >>> k = RBF(1.0)*Linear().of(Before(8.0, 0.1)) + Periodic(1.0)*Linear().of(After(8.0, 0.1)) + White(0.1)
+    >>> foreseen(k, 7.0)
+    1.0*RBF(1.0) + White(0.1)
+    >>> foreseen(k, 9.0) is k
+    True
+    """
+    if all(place <= end for place in gate_places(kernel)):
+        return kernel
+    terms, noise = parts_of(kernel)
+    known: list[Kernel] = []
+    for term in terms:
+        height, factors = split(term)
+        later = [gate for gate in map(_gate, factors) if gate is not None and gate.place > end]
+        if any(isinstance(gate, After) for gate in later):
+            continue
+        kept = [factor for factor in factors if _gate(factor) not in later]
+        known.append(joined(height, kept or [Constant(1.0)]))
+    return total(known, noise)
+
+
+def _gate(factor: Kernel) -> Gate | None:
+    """The door that a factor is, if it is one."""
+    if isinstance(factor, Read) and isinstance(factor.reading, Gate):
+        return factor.reading
+    return None
 
 
 # ── what kernels have in common ─────────────────────────────────────────────────────────────────────────────

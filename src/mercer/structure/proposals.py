@@ -30,6 +30,11 @@ MOST_FREQUENCIES = 20_000
 # A period is looked for where the data have it so many times.
 CYCLES = 2.5
 PERIODS = 3
+# Harmonics, the first included, that are taken out to see the next pattern.
+REMOVED = 3
+LOOKS = 3
+# Two periods are one within this share.
+ALIKE = 0.05
 PLACES = 2
 COLUMNS = 3
 # The share of the rows on either side of a change, at least.
@@ -68,9 +73,12 @@ class Line:
 
 
 def first_of_line(sample: Sample, line: Line) -> list[Kernel]:
-    """Where the search of one ordered column begins: one term, or one before a place and another after it."""
+    """Where the search of one ordered column begins: a term, two patterns, one on each side of a place."""
     menu = menu_of_line(None, sample, line)
-    return [*menu.terms, *(cut for place in menu.places for cut in cuts_at(place, sample, line))]
+    x = sample.X[:, 0]
+    two = two_periods_of(x, detrended(x, sample.y), line)
+    pair = [HEIGHT * Periodic(two[0]) + HEIGHT * Periodic(two[1])] if len(two) > 1 else []
+    return [*menu.terms, *pair, *(cut for place in menu.places for cut in cuts_at(place, sample, line))]
 
 
 def menu_of_line(candidate: Candidate | None, sample: Sample, line: Line) -> Menu:
@@ -80,7 +88,7 @@ def menu_of_line(candidate: Candidate | None, sample: Sample, line: Line) -> Men
     left = flat if candidate is None else residuals(candidate.kernel, sample)
     periods = periods_of(x, left, line)
     if candidate is not None:
-        periods = _merged(periods, periods_of(x, flat, line))
+        periods = _merged(periods, [*two_periods_of(x, flat, line), *periods_of(x, flat, line)])
     lengths = [line.span / 2, line.span / 8, line.span / 30]
     curves: list[Kernel] = [RBF(length) for length in lengths]
     curves.append(RationalQuadratic(line.span / 8, alpha=0.5))
@@ -131,6 +139,39 @@ def periods_of(x: Array, y: Array, line: Line) -> list[float]:
     return found[:PERIODS]
 
 
+def two_periods_of(x: Array, y: Array, line: Line) -> list[float]:
+    """The period of the highest peak, and that of what is left of y without it and its first harmonics.
+
+    A pattern with sharp corners has high harmonics: beside them the period of a second pattern is no peak of
+    its own, the more so where it divides the first. A harmonic of a slower pattern that comes later is part
+    of that one, and no pattern.
+
+    >>> x = np.linspace(0.0, 40.0, 400)
+    >>> y = np.sin(2 * np.pi * x / 6) + 1.2 * np.cos(2 * np.pi * x / 3) + 0.5 * np.sin(2 * np.pi * x)
+    >>> [round(p, 1) for p in two_periods_of(x, y, Line.of(x))]
+    [6.0, 1.0]
+    """
+    found: list[float] = []
+    left = y
+    for _ in range(LOOKS):
+        slower = periods_of(x, left, line)[:1]
+        if not slower:
+            break
+        found = [period for period in found if not _is_harmonic(period, slower[0])] + slower
+        angles = [2 * np.pi * np.outer(x, np.arange(1, REMOVED + 1)) / period for period in found]
+        waves = np.column_stack([np.ones(len(x)), *map(np.cos, angles), *map(np.sin, angles)])
+        left = y - waves @ np.linalg.lstsq(waves, y, rcond=None)[0]
+        if len(found) == 2:
+            break
+    return found
+
+
+def _is_harmonic(period: float, slower: float) -> bool:
+    """Whether a period is one of the harmonics of a slower one that are taken out with it."""
+    times = round(slower / period)
+    return 1 <= times <= REMOVED and abs(slower / period / times - 1) < ALIKE
+
+
 def _peaks(frequencies: Array, power: Array) -> list[float]:
     inner = np.flatnonzero((power[1:-1] >= power[:-2]) & (power[1:-1] > power[2:])) + 1
     if power[0] > power[1]:
@@ -140,12 +181,12 @@ def _peaks(frequencies: Array, power: Array) -> list[float]:
 
 
 def _merged(first: list[float], second: list[float]) -> list[float]:
-    """Both lists, without what is within five per cent of one before it."""
+    """Both lists, without what is within `ALIKE` of one before it."""
     out: list[float] = []
     for period in (*first, *second):
-        if all(abs(period / known - 1) > 0.05 for known in out):
+        if all(abs(period / known - 1) > ALIKE for known in out):
             out.append(period)
-    return out[: PERIODS + 1]
+    return out[: PERIODS + 2]
 
 
 def places_of(x: Array, y: Array) -> list[float]:
@@ -333,8 +374,8 @@ def pairs_of(X: Array, left: Array) -> list[tuple[int, int]]:
 
 
 def _spreads(X: Array) -> Array:
-    spread = X.std(axis=0)
-    return np.where(spread > 0, spread, 1.0)
+    # the deviation of a column that is the same in all rows may be rounding, not 0
+    return np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
 
 
 def _line(x: Array) -> Kernel:

@@ -35,7 +35,7 @@ from mercer.machines.gaussian_process.evidence import LOG_2PI, factor_gram, log_
 from mercer.machines.gaussian_process.refine import Enough
 from mercer.machines.gaussian_process.tune import maximise
 from mercer.solve.solution import Status
-from mercer.structure.grammar import chosen_numbers, leaves_in
+from mercer.structure.grammar import chosen_numbers, foreseen, leaves_in
 from mercer.typing import Array, Integers
 
 # Steps of a first look, of a search that is meant, and of one that goes on from other rows.
@@ -56,8 +56,6 @@ FOLDS = 5
 # What a leaf costs, in nats: it was chosen among about eight.
 CHOICE = math.log(8.0)
 ORIGINS = (0.7, 0.8, 0.9)
-# What one more kernel must bring to a mixture, in nats per row.
-WORTH = 1e-3
 # The least density of one row, in nats.
 FLOOR = -200.0
 
@@ -241,13 +239,21 @@ def settled(candidate: Candidate, sample: Sample) -> Candidate | None:
 
 
 def judged(candidate: Candidate, sample: Sample) -> Candidate:
-    """The candidate with the densities of held-out rows, its numbers tuned again without them."""
+    """The candidate with the densities of held-out rows, its numbers tuned again without them.
+
+    A door behind all rows that are known was found by those that are held out: it is not there for them.
+    """
     forecasts = []
     blocks = []
     for known, new in sample.splits:
         past = sample.part(known)
-        again = tuned(candidate.kernel, past, AGAIN, candidate.inverse, NEARLY)
-        kernel = candidate.kernel if again is None else again.kernel
+        kernel, inverse = candidate.kernel, candidate.inverse
+        if sample.ordered:
+            kernel = foreseen(kernel, float(past.X[:, 0].max()))
+        if kernel is not candidate.kernel:
+            inverse = curvature_after_step(candidate, kernel, float(np.ptp(past.X[:, 0])))
+        again = tuned(kernel, past, AGAIN, inverse, NEARLY)
+        kernel = kernel if again is None else again.kernel
         forecasts.append(forecast(kernel, past, sample.part(new)))
         if sample.ordered:
             blocks.append(block_density(kernel, past, sample.part(np.concatenate([known, new]))))
@@ -292,10 +298,10 @@ def forecast(kernel: Kernel, known: Sample, new: Sample) -> tuple[Array, Array, 
     return mean, np.maximum(variance, np.finfo(float).tiny), new.y
 
 
-def normal_density(mean: Array, variance: Array, y: Array) -> Array:
-    """log N(y; mean, variance), at least `FLOOR`."""
+def normal_density(mean: Array, variance: Array, y: Array, floor: float = FLOOR) -> Array:
+    """log N(y; mean, variance), at least `floor`."""
     found = -0.5 * ((y - mean) ** 2 / variance + np.log(variance) + LOG_2PI)
-    return np.asarray(np.maximum(found, FLOOR))
+    return np.asarray(np.maximum(found, floor))
 
 
 def log_densities(kernel: Kernel, known: Sample, new: Sample) -> Array:
@@ -313,79 +319,3 @@ def residuals(kernel: Kernel, sample: Sample) -> Array:
     except (NotPositiveDefiniteError, InputError):
         return sample.y
     return np.asarray(noise * factor.solve(sample.y[:, None])[:, 0])
-
-
-# ── several kernels at once ─────────────────────────────────────────────────────────────────────────────────
-
-
-def mixture_weights(densities: Array, rounds: int = 200) -> Array:
-    """The weights that make Σ_i log Σ_k w_k p_ki + Σ_k log w_k largest, by expectation-maximisation.
-
-    `densities` are log p_k of each row, kernels × rows. The second sum counts one more row for each kernel,
-    as if it had explained that one alone: no kernel is ruled out by few rows, and one that is sure of itself
-    and wrong on a new row is caught by the others.
-    """
-    shifted = np.exp(densities - densities.max(axis=0))
-    weights = np.full(len(densities), 1.0 / len(densities))
-    for _ in range(rounds):
-        joint = weights[:, None] * shifted
-        counts = (joint / joint.sum(axis=0)).sum(axis=1) + 1.0
-        weights = counts / counts.sum()
-    return weights
-
-
-def mixture_density(densities: Array, weights: Array) -> Array:
-    """log Σ w_k p_k of each row."""
-    top = densities.max(axis=0)
-    return np.asarray(top + np.log(weights @ np.exp(densities - top)))
-
-
-def mixed(moments: list[tuple[Array, Array]], weights: Array) -> tuple[Array, Array]:
-    """Mean and variance of a mixture, from those of its parts."""
-    means = np.array([mean for mean, _ in moments])
-    variances = np.array([variance for _, variance in moments])
-    mean = weights @ means
-    return np.asarray(mean), np.asarray(weights @ (variances + (means - mean) ** 2))
-
-
-def complements(best: Candidate, others: list[Candidate], most: int) -> list[Candidate]:
-    """Of the others, those that explain best what the first ones do not, one after the other, `most` at most.
-
-    The next best are often alike, and wrong together; a mixture gains by what is different.
-    """
-    team = [best]
-    reached = float(np.mean(np.concatenate(best.densities)))
-    while len(team) <= most:
-        found = [(_mixture_value([*team, other]), i) for i, other in enumerate(others) if other not in team]
-        value, i = max(found, default=(-np.inf, 0))
-        if value < reached + WORTH:
-            break
-        reached = value
-        team.append(others[i])
-    return team[1:]
-
-
-def _mixture_value(team: list[Candidate]) -> float:
-    densities = np.array([np.concatenate(c.densities) for c in team])
-    return float(np.mean(mixture_density(densities, mixture_weights(densities, rounds=30))))
-
-
-def averaging(candidates: list[Candidate]) -> tuple[Array, float]:
-    """Weights for the best candidates, and what averaging gains in nats per held-out row.
-
-    The gain is measured where the weights were not chosen: those for each split come from the others. It is
-    that of the normal law with mean and variance of the mixture, since these are what is predicted.
-    """
-    splits = len(candidates[0].densities)
-    best = np.concatenate(candidates[0].densities)
-    whole = np.array([np.concatenate(c.densities) for c in candidates])
-    if len(candidates) < 2 or splits < 2:
-        return np.eye(len(candidates))[0], 0.0
-    parts = []
-    for split in range(splits):
-        others = [np.concatenate([d for s, d in enumerate(c.densities) if s != split]) for c in candidates]
-        weights = mixture_weights(np.array(others))
-        mean, variance = mixed([c.forecasts[split][:2] for c in candidates], weights)
-        parts.append(normal_density(mean, variance, candidates[0].forecasts[split][2]))
-    gain = float(np.mean(np.concatenate(parts)) - np.mean(best))
-    return mixture_weights(whole), gain

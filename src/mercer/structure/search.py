@@ -21,6 +21,7 @@ from mercer.solve.anytime import Anytime
 from mercer.structure.grammar import (
     Menu,
     expansions,
+    gate_places,
     joined,
     key_of,
     narrowed,
@@ -29,6 +30,7 @@ from mercer.structure.grammar import (
     split,
     total,
 )
+from mercer.structure.places import with_moved_doors
 from mercer.structure.scoring import (
     GLANCE,
     NEARLY,
@@ -47,6 +49,8 @@ FEW = 150
 GAIN = 1.0
 # Kernels that are tuned and judged in a round, for each place in the beam.
 WIDE = 3
+# Nats by which two tunings of one kernel may differ.
+SAME = 0.5
 # Rounds in turn that may fail.
 PATIENCE = 2
 
@@ -158,6 +162,10 @@ class Search:
             if clock.late() and (found or self.judged):
                 break
             again = settled(candidate, self.sample)
+            if again is not None and gate_places(again.kernel):
+                again = with_moved_doors(again, self.sample)
+                if any(_is_known(again, other) for other in (*self.judged, *found)):
+                    continue
             if again is not None and self.shows(again.kernel):
                 found.append(judged(again, self.sample))
                 self.run.best = sorted([*self.judged, *found], key=lambda c: -c.score)
@@ -205,6 +213,12 @@ def _simpler(kernel: Kernel, menu: Menu) -> list[Kernel]:
             for new in changed:
                 found.append(total([*terms[:i], joined(height, new), *terms[i + 1 :]], noise))
     return found
+
+
+def _is_known(candidate: Candidate, other: Candidate) -> bool:
+    """Whether another candidate is of the same structure and no worse: doors moved to the same places."""
+    same = key_of(candidate.kernel) == key_of(other.kernel)
+    return same and candidate.log_evidence < other.log_evidence + SAME
 
 
 def _brief(kernel: Kernel) -> str:
