@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Rows
-from mercer.gram.distributed import Distributed, tiles
+from mercer.gram.distributed import Distributed, far_tiles, tiles
 from mercer.gram.low_rank import Features, LowRank
 from mercer.gram.of_kernel import Dense, Tiles, computed, stored_in_time
 from mercer.gram.operators import GramOperator, Precomputed, Shifted, SumOf
@@ -58,8 +58,8 @@ def gram(
     x, z = samples_of(X, Z)
     width = np.dtype(common_dtype(x, z) if dtype is None else dtype).itemsize
     if z is None:
-        spread = tiles(k, x, dtype=dtype, n_jobs=n_jobs, memory=memory)
-        if isinstance(spread, Distributed):
+        spread = far_tiles(k, x, dtype=dtype, n_jobs=n_jobs, memory=memory)
+        if spread is not None:
             return spread
     needed = len(x) * len(second(x, z)) * width
     if needed > memory_limit(memory):

@@ -158,9 +158,22 @@ def tiles(
 ) -> Tiles:
     """K of one sample that is not stored: by the cluster, where there is one and the rows are many."""
     rows = Rows.of(X, "X")
+    spread = far_tiles(kernel, rows, dtype=dtype, n_jobs=n_jobs, memory=memory)
+    return Tiles(kernel, rows, dtype=dtype, n_jobs=n_jobs) if spread is None else spread
+
+
+def far_tiles(
+    kernel: Kernel,
+    rows: Rows,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    n_jobs: int | None = None,
+    memory: Memory | None = None,
+) -> Distributed | None:
+    """K by the cluster that computes now; None where there is none, or the rows are few."""
     cluster = active()
     if cluster is None or len(rows) < LEAST_ROWS:
-        return Tiles(kernel, rows, dtype=dtype, n_jobs=n_jobs)
+        return None
     return Distributed(kernel, rows, cluster, dtype=dtype, n_jobs=n_jobs, memory=memory)
 
 

@@ -23,7 +23,7 @@ from mercer.solve import core
 from mercer.solve.anytime import Anytime
 from mercer.solve.box import BoxPoint, BoxProblem
 from mercer.solve.decomposed import decomposed
-from mercer.solve.operator import FarOperator, Operator
+from mercer.solve.operator import ArrayOperator, FarOperator, Operator
 from mercer.solve.solution import Certificate, Note, NoteKind, Solution, Status
 from mercer.sparse import Matrix
 from mercer.threads import threads, threads_for
@@ -159,7 +159,8 @@ def working_sets(
     """
     if len(K.shape) != 2 or K.shape[0] != K.shape[1]:
         raise ShapeError(f"K must be square; got {K.shape}.")
-    if isinstance(K, FarOperator) and K.is_far:
+    # asked last, because whether a class follows a protocol takes long to find out
+    if not isinstance(K, np.ndarray | ArrayOperator) and isinstance(K, FarOperator) and K.is_far:
         with clock.within(max_seconds):
             return _far_away(K, problems, starts, tol, gap_tol, max_iter, n_jobs, callback)
     options: dict[str, Any] = {
