@@ -95,8 +95,15 @@ class Measured:
         return self.runs[0].kind
 
     @property
+    def title(self) -> str:
+        """The kind of processor, and which one where several machines have that kind."""
+        called = self.machine.get("called")
+        return f"{KIND[self.kind]}, {called}" if called else KIND[self.kind]
+
+    @property
     def picture(self) -> str:
-        return f"performance-{self.kind}.svg"
+        called = str(self.machine.get("called", "")).lower().replace(" ", "-")
+        return f"performance-{self.kind}{'-' if called else ''}{called}.svg"
 
     @cached_property
     def found(self) -> list[Compared]:
@@ -123,14 +130,14 @@ def text(sources: Sequence[Path]) -> str:
     """The page: what it comes to on each machine, where a peer is faster on any, then all cells."""
     measured = _read(sources)
     parts = [_head(measured), *(_summary(each) for each in measured)]
-    parts.append(_behind([c for each in measured for c in each.found]))
+    parts.append(_behind(measured))
     for each in measured:
         parts += _second_core(each)
     parts.append(_method([run for each in measured for run in each.runs]))
     for each in measured:
         for kind in dict.fromkeys(run.kind for run in each.runs):
-            less = LESS[kind] if kind != each.kind else ""
-            parts.append(f"## All cells: {KIND[kind]}{less}\n")
+            shown_as = each.title if kind == each.kind else f"{KIND[kind]}{LESS[kind]}"
+            parts.append(f"## All cells: {shown_as}\n")
             for suite in dict.fromkeys(run.suite for run in each.runs if run.kind == kind):
                 shown = [c for c in each.found if (c.run.kind, c.run.suite) == (kind, suite)]
                 parts.append(_suite(suite, shown))
@@ -165,7 +172,7 @@ def _by_suite(found: list[Compared]) -> dict[str, list[tuple[str, float]]]:
 
 
 def _head(measured: list[Measured]) -> str:
-    machines = [f"- **{KIND[each.kind]}**, {_machine(each.machine)}" for each in measured]
+    machines = [f"- **{each.title}**, {_machine(each.machine)}" for each in measured]
     return HEAD.format(machines="\n".join(["Measured on", "", *machines]))
 
 
@@ -185,7 +192,7 @@ def _machine(machine: dict[str, Any]) -> str:
 def _summary(measured: Measured) -> str:
     """One line for each suite: how many cells are ahead, level and behind, and the middle and worst ratio."""
     own = measured.own
-    lines = [f"## In short: {KIND[measured.kind]}\n"]
+    lines = [f"## In short: {measured.title}\n"]
     lines.append("| suite | cells | faster | tie | slower | median ratio | least ratio |")
     lines.append("|---|---|---|---|---|---|---|")
     threads = sorted({c.ours.threads for c in own})
@@ -231,7 +238,7 @@ def _second_core(measured: Measured) -> list[str]:
     if not lines:
         return []
     head = [
-        f"## What more threads give: {KIND[measured.kind]}\n",
+        f"## What more threads give: {measured.title}\n",
         MORE_THREADS,
         "| suite | threads | cells | median | least | most |",
     ]
@@ -245,17 +252,19 @@ def _tally(suite: str, values: list[float]) -> str:
     return _cells(suite, len(values), faster, tie, slower, f"{median(values):.2f}", f"{min(values):.2f}")
 
 
-def _behind(found: list[Compared]) -> str:
+def _behind(measured: list[Measured]) -> str:
     """The cells in which a peer is faster by more than a tie, the worst first."""
-    behind = sorted((c for c in found if c.ratio <= 1 / TIE), key=lambda c: c.ratio)
+    found = [(each, c) for each in measured for c in each.found if c.ratio <= 1 / TIE]
+    behind = sorted(found, key=lambda pair: pair[1].ratio)
     if not behind:
         return "## Where a peer is faster\n\nIn no cell by 25 % or more.\n"
     lines = ["## Where a peer is faster\n"]
     lines.append("| suite | cell | threads | processor, memory | peer | s | mercer s | ratio |")
     lines.append("|---|---|---|---|---|---|---|---|")
-    for c in behind:
+    for each, c in behind:
         assert c.peer is not None
-        where = f"{c.run.kind}, {c.run.memory}"
+        machine = each.title if c.run.kind == each.kind else KIND[c.run.kind]
+        where = f"{machine}, {c.run.memory}"
         seconds = (f"{c.peer.best:.3g}", f"{c.ours.best:.3g}", f"{c.ratio:.2f}")
         lines.append(_cells(c.run.suite, c.name, c.ours.threads, where, c.peer.side, *seconds))
     return "\n".join([*lines, ""])

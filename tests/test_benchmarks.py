@@ -224,8 +224,25 @@ def test_machines_of_two_kinds_are_on_one_page_and_never_mixed(tmp_path):
     assert [part.splitlines()[0] for part in summaries] == ["AVX2", "AVX-512"]
     assert "| ridge | 4 | 2 | 1 | 1 |" in summaries[0] and "| ridge | 1 | 0 | 0 | 1 |" in summaries[1]
     behind = text.split("## Where a peer is faster", 1)[1].split("\n## ", 1)[0]
-    assert "| ahead | 1 | avx512, fresh |" in behind and "| behind < | 1 | avx2, fresh |" in behind
+    assert "| ahead | 1 | AVX-512, fresh |" in behind and "| behind < | 1 | AVX2, fresh |" in behind
     assert text.count("## All cells") == 2
+
+
+def test_two_machines_of_one_kind_are_told_apart_by_what_they_are_called(tmp_path):
+    stored = []
+    for called in ("Zen 4", "Xeon"):
+        (tmp_path / called).mkdir()
+        place = stored_run(tmp_path / called, CELLS, repeat=3, quick=False, kind="avx512")
+        machine, runs = record.load(place)
+        record.save(place, {**machine, "called": called}, runs)
+        stored.append(place)
+    page.write(stored, tmp_path / "performance.md")
+    text = (tmp_path / "performance.md").read_text()
+    titles = [part.splitlines()[0] for part in text.split("## In short: ")[1:]]
+    assert titles == ["AVX-512, Zen 4", "AVX-512, Xeon"]
+    assert "| behind < | 1 | AVX-512, Xeon, fresh |" in text and "## All cells: AVX-512, Zen 4\n" in text
+    drawn = sorted(picture.name for picture in (tmp_path / "pictures").iterdir())
+    assert drawn == ["performance-avx512-xeon.svg", "performance-avx512-zen-4.svg"]
 
 
 def test_the_picture_has_a_dot_for_each_cell_with_a_peer_where_its_ratio_is(tmp_path):

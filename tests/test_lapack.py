@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -44,6 +47,63 @@ def test_factors_and_what_they_solve(either_way, A, dtype):
         before = b.copy()
         np.testing.assert_allclose(lapack.potrs(lower, b), np.linalg.solve(A, b), **near)
         np.testing.assert_array_equal(b, before)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rows", [1, 7, 13, 20, 39])
+def test_matrices_that_openblas_takes_in_parts_give_the_same(monkeypatch, A, rows, dtype):
+    monkeypatch.setattr(lapack, "LONG", 0.0)
+    monkeypatch.setattr(lapack, "FEW_ROWS", 0)
+    monkeypatch.setattr(blas, "LONG", 0.0)
+    monkeypatch.setattr(blas, "COLUMN_BYTES", rows * np.dtype(dtype).itemsize)
+    near = {"rtol": 1e-11, "atol": 1e-12} if dtype == np.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    A = A.astype(dtype)
+    lower, info = lapack.potrf(A)
+    assert info == 0
+    np.testing.assert_allclose(np.tril(lower), np.linalg.cholesky(A), **near)
+    inverse, info = lapack.potri(lower)
+    assert info == 0
+    np.testing.assert_allclose(np.tril(inverse), np.tril(np.linalg.inv(A)), **near)
+    for trans in (False, True):
+        B = np.asfortranarray(A[:, :9].T if trans else A[:, :9])
+        product = lapack.syrk(0.5, B, beta=2.0, C=np.asfortranarray(A), trans=trans)
+        wanted = 2.0 * A + 0.5 * A[:, :9] @ A[:, :9].T
+        np.testing.assert_allclose(np.tril(product), np.tril(wanted), **near)
+        above = np.triu_indices(40, 1)
+        np.testing.assert_array_equal(product[above], A[above])
+
+
+@pytest.mark.parametrize("row", [1, 12, 13, 30, 40])
+def test_a_factor_in_parts_says_in_which_row_it_failed(monkeypatch, A, row):
+    monkeypatch.setattr(lapack, "LONG", 0.0)
+    monkeypatch.setattr(lapack, "FEW_ROWS", 0)
+    monkeypatch.setattr(blas, "COLUMN_BYTES", 12 * 8)
+    A[row - 1, row - 1] = -1.0
+    assert lapack.potrf(A)[1] == row
+    singular = np.asfortranarray(np.eye(40))
+    singular[row - 1, row - 1] = 0.0
+    assert lapack.potri(singular)[1] == row
+
+
+LARGE = """
+import numpy as np
+from mercer import lapack
+n = 15_400
+L = np.zeros((n, n), order="F")
+np.einsum("ii->i", L)[:] = 4.0
+L[1:, 0] = 0.01
+lower, info = lapack.potrf(L, overwrite_a=True)
+assert info == 0 and lower[0, 0] == 2.0 and lower[-1, 0] == 0.005 and lower[-1, 1] < 0
+assert abs((lower[-1] ** 2).sum() - 4.0) < 1e-9
+print("factored")
+"""
+
+
+def test_two_threads_factor_more_rows_than_their_buffer_has_room_for():
+    # OpenBLAS itself writes past its buffer here on processors with AVX-512, and the process is gone
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", LARGE], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "factored" in done.stdout, done.stderr[-1000:]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -28,6 +28,10 @@ from mercer.typing import Array
 LONG = 3e8
 # Multiplications from which a product goes to SciPy's copy of BLAS: some hundredths of a millisecond.
 WORTH_A_CALL = 1e6
+# The longest column of a symmetric matrix that OpenBLAS is given whole. Its threads share one buffer of 32 MiB
+# for parts of so many columns by 384 rows on AVX-512, and write past its end where two of them share a matrix
+# of 15 200 rows or more (scipy 1.17.1 with OpenBLAS 0.3.30: dsyrk, and with it dpotrf and dpotri).
+COLUMN_BYTES = 8 * 8192
 # Seconds between two looks at the keyboard where waiting itself does not hear it.
 PERIOD = 0.05
 
@@ -201,18 +205,33 @@ def trmm(L: Array, B: Array) -> None:
     """B ← LB; L lower, both with columns that may be parts of longer ones."""
     n, columns = B.shape
     shape = ("L", "L", "N", "N", n, columns)
-    call(cython_blas, "trmm", B.dtype, *shape, 1.0, L, _apart(L), B, _apart(B), alone=False)
+    call(cython_blas, "trmm", B.dtype, *shape, 1.0, L, apart(L), B, apart(B), alone=False)
 
 
 def subtract_product(C: Array, A: Array, B: Array) -> None:
     """C ← C - AB; all with columns that may be parts of longer ones."""
-    shape = ("N", "N", *C.shape, A.shape[1])
-    call(
-        cython_blas, "gemm", C.dtype, *shape, -1.0, A, _apart(A), B, _apart(B), 1.0, C, _apart(C), alone=False
-    )
+    add_product(-1.0, A, B, C, alone=False)
 
 
-def _apart(A: Array) -> int:
+def add_product(
+    alpha: float,
+    A: Array,
+    B: Array,
+    C: Array,
+    *,
+    beta: float = 1.0,
+    turn_a: bool = False,
+    turn_b: bool = False,
+    alone: bool = True,
+) -> None:
+    """C ← βC + αAB, with Aᵀ or Bᵀ where they are turned; all with columns that may be parts of longer ones."""
+    k = A.shape[0] if turn_a else A.shape[1]
+    shape = ("T" if turn_a else "N", "T" if turn_b else "N", *C.shape, k)
+    factors = (float(alpha), A, apart(A), B, apart(B), float(beta))
+    call(cython_blas, "gemm", C.dtype, *shape, *factors, C, apart(C), alone=alone)
+
+
+def apart(A: Array) -> int:
     """How far apart the columns lie of a matrix in Fortran's order, or of a part of one."""
     if A.strides[0] != A.itemsize:
         raise ValueError("this works in place: matrices must be in Fortran's order.")
@@ -232,9 +251,32 @@ def syrk(alpha: float, A: Array, *, beta: float = 0.0, C: Array | None = None, t
         return found
     A = np.asfortranarray(A)
     out = np.zeros((n, n), A.dtype, order="F") if C is None else in_fortran_order(C, True)
-    shape = ("L", "T" if trans else "N", n, k)
-    call(cython_blas, "syrk", A.dtype, *shape, float(alpha), A, len(A), float(beta), out, n)
+    add_square(alpha, A, out, beta=beta, trans=trans)
     return out
+
+
+def add_square(alpha: float, A: Array, C: Array, *, beta: float = 1.0, trans: bool = False) -> None:
+    """C ← βC + αAAᵀ, or βC + αAᵀA with `trans`, in the lower triangle; columns may be parts of longer ones."""
+    n, k = A.shape[::-1] if trans else A.shape
+    for part in parts(n, A.itemsize):
+        below = slice(part.stop, n)
+        own, others = (A[:, part], A[:, below]) if trans else (A[part], A[below])
+        block = C[part, part]
+        shape = ("L", "T" if trans else "N", len(block), k)
+        factors = (float(alpha), own, apart(own), float(beta))
+        call(cython_blas, "syrk", C.dtype, *shape, *factors, block, apart(block))
+        if part.stop < n:
+            add_product(alpha, others, own, C[below, part], beta=beta, turn_a=trans, turn_b=not trans)
+
+
+def parts(n: int, itemsize: int) -> list[slice]:
+    """Runs of rows or columns of a symmetric matrix on which OpenBLAS may have threads.
+
+    >>> parts(10_000, 8)
+    [slice(0, 8192, None), slice(8192, 10000, None)]
+    """
+    step = COLUMN_BYTES // itemsize
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 # ── how they are called ─────────────────────────────────────────────────────────────────────────────────────

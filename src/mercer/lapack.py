@@ -10,9 +10,10 @@ import ctypes
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg import cython_lapack, get_lapack_funcs
+from scipy.linalg import cython_blas, cython_lapack, get_lapack_funcs
 
-from mercer.blas import LONG, Argument, call, in_fortran_order, subtract_product, trmm, waiting
+from mercer import blas
+from mercer.blas import LONG, Argument, apart, call, in_fortran_order, subtract_product, trmm, waiting
 from mercer.blas import matmul as matmul
 from mercer.blas import syrk as syrk
 from mercer.blas import trsm as trsm
@@ -41,7 +42,23 @@ def potrf(A: Array, *, overwrite_a: bool = False) -> tuple[Array, int]:
     L = _without_negligible(in_fortran_order(A, overwrite_a))
     if n**3 / 3 < LONG:
         return _short_potrf(L, True)
-    return L, _lapack("potrf", L.dtype, "L", n, L, n)
+    return L, _potrf_by_parts(L)
+
+
+def _potrf_by_parts(L: Array) -> int:
+    """The factor in place of a matrix in Fortran's order, in parts that OpenBLAS can take."""
+    n = len(L)
+    for part in blas.parts(n, L.itemsize):
+        block = L[part, part]
+        failed = _lapack("potrf", L.dtype, "L", len(block), block, apart(block))
+        if failed:
+            return part.start + failed
+        if part.stop < n:
+            below = L[part.stop :, part]
+            shape = ("R", "L", "T", "N", *below.shape)
+            call(cython_blas, "trsm", L.dtype, *shape, 1.0, block, apart(block), below, apart(below))
+            blas.add_square(-1.0, below, L[part.stop :, part.stop :])
+    return 0
 
 
 def _short_potrf(A: Array, overwrite: bool) -> tuple[Array, int]:
@@ -58,7 +75,27 @@ def potri(L: Array, *, overwrite_c: bool = False) -> tuple[Array, int]:
         found: tuple[Array, int] = call(L, lower=1, overwrite_c=overwrite_c)
         return found
     out = in_fortran_order(L, overwrite_c)
-    return out, _lapack("potri", out.dtype, "L", n, out, n)
+    failed = _lapack("trtri", out.dtype, "L", "N", n, out, n)
+    if not failed:
+        _lauum_by_parts(out)
+    return out, failed
+
+
+def _lauum_by_parts(L: Array) -> None:
+    """LᵀL in the lower triangle, in place of L, in parts that OpenBLAS can take."""
+    n = len(L)
+    for part in blas.parts(n, L.itemsize):
+        block = L[part, part]
+        before = L[part, : part.start]
+        if part.start:
+            shape = ("L", "L", "T", "N", *before.shape)
+            call(cython_blas, "trmm", L.dtype, *shape, 1.0, block, apart(block), before, apart(before))
+        _lapack("lauum", L.dtype, "L", len(block), block, apart(block))
+        if part.stop < n:
+            below = L[part.stop :, part]
+            if part.start:
+                blas.add_product(1.0, below, L[part.stop :, : part.start], before, turn_a=True)
+            blas.add_square(1.0, below, block, trans=True)
 
 
 def potrs(L: Array, B: Array) -> Array:

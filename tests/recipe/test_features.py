@@ -10,6 +10,7 @@ from mercer.errors import InputError
 from mercer.progress import Talk
 from mercer.recipe import features, tournament
 from mercer.recipe.given import Given
+from mercer.tables import propose
 from mercer.tables.propose import roles_of
 
 RNG = np.random.default_rng(0)
@@ -80,7 +81,7 @@ def test_columns_are_read_by_their_roles_and_text_is_not():
         pl.Series("words", [f"a text with number {i} of its own" for i in range(N)]),
     )
     roles = roles_of(table)
-    reading, names = features.coded(roles)
+    reading, names = propose.coded(roles)
     assert names == ("size", "other", "kind", "when")
     assert reading.kinds == ("number", "number", "category", "date %d.%m.%Y")
     found = features.kernels(Given.of(table), roles, None)

@@ -19,14 +19,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import clock
 from mercer.errors import InputError, MercerError
-from mercer.kernels import Coded, Kernel, Linear, Metric, as_kernel
+from mercer.kernels import Kernel, Linear, Metric, as_kernel
 from mercer.machines.ridge.feature_kernel import LEAVES, Learned
 from mercer.machines.ridge.feature_machine import FeatureMachineClassifier, FeatureMachineRegressor
 from mercer.progress import Talk
 from mercer.recipe.given import Given
 from mercer.recipe.ladder import Means, Rung
 from mercer.recipe.tournament import MOST_ALONE, Contender, started
-from mercer.tables.propose import SMOOTHNESS, Style
+from mercer.tables.propose import SMOOTHNESS, Style, coded
 from mercer.tables.roles import Role
 from mercer.typing import Array, Integers, Labels
 
@@ -42,13 +42,6 @@ SHARE = 0.1
 LEAST_SHARE = 1e-4
 # What is learned from: once differentiable functions are between rough and smooth.
 LEARNER = "Matern(nu=1.5)"
-
-
-def coded(roles: Sequence[Role]) -> tuple[Coded, tuple[str, ...]]:
-    """How columns with these roles are read as numbers, and which they are; text is not."""
-    used = [role for role in roles if role.kind in ("number", "category", "date")]
-    kinds = [f"date {role.format}" if role.kind == "date" and role.format else role.kind for role in used]
-    return Coded(tuple(kinds)), tuple(role.column for role in used)
 
 
 def kernels(given: Given, roles: Sequence[Role], kernel: Kernel | str | None) -> list[Kernel]:

@@ -35,11 +35,12 @@ from mercer.machines.gaussian_process.classification import GaussianProcessClass
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.params import Open
 from mercer.progress import Talk
-from mercer.recipe.given import Given
+from mercer.recipe.given import MOST_COLUMNS, Given
 from mercer.scales import IDENTITY, Scale, candidates
 from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Status
-from mercer.tables.propose import SMOOTHNESS, Style, kernel_of
+from mercer.sparse import Matrix
+from mercer.tables.propose import SMOOTHNESS, Style, coded, kernel_of
 from mercer.tables.roles import Role
 from mercer.typing import Array, Integers, Labels, Table
 
@@ -261,6 +262,9 @@ def field_of(
         whole = _of_whole_rows(given)
         return Field(whole, len(whole))
     used = [role for role in roles if role.kind != "left out"]
+    if len(used) > MOST_COLUMNS and all(role.kind != "text" for role in used):
+        whole = _of_coded_rows(given, used)
+        return Field(whole, len(whole))
     measured = any(role.kind in ("number", "date") for role in used)
     styles = [
         Style(reading, smoothness, alone)
@@ -286,19 +290,38 @@ def field_of(
 
 def _of_whole_rows(given: Given) -> list[Contender]:
     """Kernels of rows of numbers without names: one lengthscale for all, and a linear term."""
-    functions = {"smooth": "smooth", "once": "once differentiable", "rough": "rough"}
-    found = []
-    for name, shape in SMOOTHNESS.items():
-        radial = shape.changed(lengthscale=Open.ONE).resolved(given.table)
-        kernel = 1.0 * radial + (1.0 / _size(given)) * Linear()
-        words = f"{functions[name]} functions of all columns, with a linear term"
-        found.append(Contender.starting(words, kernel))
-    return found
+    return [
+        _whole(name, radial.resolved(given.table), Linear(), _size(given.matrix))
+        for name, radial in _with_one_lengthscale()
+    ]
 
 
-def _size(given: Given) -> float:
+def _of_coded_rows(given: Given, used: Sequence[Role]) -> list[Contender]:
+    """The same of many columns with names: numbers standardised, an indicator for each category."""
+    reading, names = coded(used)
+    rows = Rows.of(given.table, "the table")
+    closed = reading.resolved_on(rows.take(names), None)
+    read = closed.read(rows.take(names)).vectors
+    line = Linear().of(closed).on(*names)
+    return [
+        _whole(name, radial.resolved(read).of(closed).on(*names), line, _size(read))
+        for name, radial in _with_one_lengthscale()
+    ]
+
+
+def _with_one_lengthscale() -> list[tuple[str, Kernel]]:
+    return [(name, shape.changed(lengthscale=Open.ONE)) for name, shape in SMOOTHNESS.items()]
+
+
+def _whole(smoothness: str, radial: Kernel, line: Kernel, size: float) -> Contender:
+    """Functions of the distance between whole rows of such a mean square length, with a linear term."""
+    functions = Style(smoothness=smoothness).functions
+    words = f"{functions} functions of all columns, with a linear term"
+    return Contender.starting(words, 1.0 * radial + (1.0 / size) * line)
+
+
+def _size(rows: Matrix) -> float:
     """The mean square length of rows of numbers."""
-    rows = given.matrix
     squares = float(rows.multiply(rows).sum()) if sparse.issparse(rows) else float(np.square(rows).sum())
     return float(max(squares / rows.shape[0], 1e-12))
 

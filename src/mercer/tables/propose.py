@@ -22,6 +22,7 @@ from mercer.errors import InputError
 from mercer.kernels import (
     RBF,
     Categorical,
+    Coded,
     Filled,
     Kernel,
     Known,
@@ -167,6 +168,13 @@ def kernel_of(roles: Sequence[Role], style: Style) -> Kernel:
     if style.reading == "standard" and numbers:
         terms.append(1.0 * Linear().of(Standardized()).of(Filled()).on(*numbers))
     return sum(terms[1:], start=terms[0])
+
+
+def coded(roles: Sequence[Role]) -> tuple[Coded, tuple[str, ...]]:
+    """How columns with these roles are read as numbers, and which they are; text is not."""
+    used = [role for role in roles if role.kind in ("number", "category", "date")]
+    kinds = [f"date {role.format}" if role.kind == "date" and role.format else role.kind for role in used]
+    return Coded(tuple(kinds)), tuple(role.column for role in used)
 
 
 # Rare words and groups of characters count more; a second time counts less than the first.
