@@ -25,12 +25,20 @@ template <class T> double product(const FeatureRows<T>& rows, int64_t r, const d
         for (int64_t k = 0; j < rows.d; ++j, ++k) part[k] += double(x[j]) * w[j];
         return total(part);
     }
+    // Rows of text are short: sums that stay in registers, and no array for what is left over.
+    const T* x = rows.data;
+    const int32_t* at = rows.indices;
     int64_t j = rows.indptr[r];
     const int64_t end = rows.indptr[r + 1];
-    for (; j + kParts <= end; j += kParts)
-        for (int64_t k = 0; k < kParts; ++k) part[k] += double(rows.data[j + k]) * w[rows.indices[j + k]];
-    for (int64_t k = 0; j < end; ++j, ++k) part[k] += double(rows.data[j]) * w[rows.indices[j]];
-    return total(part);
+    double a = 0, b = 0, c = 0, d = 0;
+    for (; j + 4 <= end; j += 4) {
+        a += double(x[j]) * w[at[j]];
+        b += double(x[j + 1]) * w[at[j + 1]];
+        c += double(x[j + 2]) * w[at[j + 2]];
+        d += double(x[j + 3]) * w[at[j + 3]];
+    }
+    for (; j < end; ++j) a += double(x[j]) * w[at[j]];
+    return (a + c) + (b + d);
 }
 
 template <class T> double length2(const FeatureRows<T>& rows, int64_t r) {

@@ -28,9 +28,9 @@ from mercer.typing import Array
 LONG = 3e8
 # Multiplications from which a product goes to SciPy's copy of BLAS: some hundredths of a millisecond.
 WORTH_A_CALL = 1e6
-# The longest column of a symmetric matrix that OpenBLAS is given whole. Its threads share one buffer of 32 MiB
-# for parts of so many columns by 384 rows on AVX-512, and write past its end where two of them share a matrix
-# of 15 200 rows or more (scipy 1.17.1 with OpenBLAS 0.3.30: dsyrk, and with it dpotrf and dpotri).
+# The longest column of a symmetric matrix that OpenBLAS is given whole. Its threads share a buffer of 32 MiB
+# for parts of so many columns by 384 rows on AVX-512, and write past its end where two of them work on a
+# matrix of 15 200 rows or more (scipy 1.17.1 with OpenBLAS 0.3.30: dsyrk, and with it dpotrf and dpotri).
 COLUMN_BYTES = 8 * 8192
 # Seconds between two looks at the keyboard where waiting itself does not hear it.
 PERIOD = 0.05
@@ -224,7 +224,7 @@ def add_product(
     turn_b: bool = False,
     alone: bool = True,
 ) -> None:
-    """C ← βC + αAB, with Aᵀ or Bᵀ where they are turned; all with columns that may be parts of longer ones."""
+    """C ← βC + αAB, with Aᵀ or Bᵀ where they are turned; columns may be parts of longer ones."""
     k = A.shape[0] if turn_a else A.shape[1]
     shape = ("T" if turn_a else "N", "T" if turn_b else "N", *C.shape, k)
     factors = (float(alpha), A, apart(A), B, apart(B), float(beta))
@@ -256,7 +256,7 @@ def syrk(alpha: float, A: Array, *, beta: float = 0.0, C: Array | None = None, t
 
 
 def add_square(alpha: float, A: Array, C: Array, *, beta: float = 1.0, trans: bool = False) -> None:
-    """C ← βC + αAAᵀ, or βC + αAᵀA with `trans`, in the lower triangle; columns may be parts of longer ones."""
+    """C ← βC + αAAᵀ, or βC + αAᵀA with `trans`, in the lower triangle; as `add_product`."""
     n, k = A.shape[::-1] if trans else A.shape
     for part in parts(n, A.itemsize):
         below = slice(part.stop, n)

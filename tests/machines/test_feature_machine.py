@@ -24,7 +24,7 @@ from mercer import (
 from mercer.arrays import Rows
 from mercer.errors import MemoryBudgetError, ParameterError
 from mercer.machines.ridge.feature_metric import average_outer_product, gradients, shaped
-from mercer.machines.ridge.feature_search import left_out
+from mercer.machines.ridge.feature_search import folds_of, left_out
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 5)) * [1.0, 10.0, 0.1, 3.0, 1.0] + [0.0, 100.0, 0.0, 0.0, 5.0]
@@ -172,10 +172,61 @@ def test_it_finds_the_direction_and_beats_the_kernel_that_sees_all_columns_alike
 def test_the_model_is_the_ridge_of_its_kernel_and_its_error_that_of_its_path(model):
     twin = KernelRidge(parse(str(model.kernel_)), model.alpha_, fit_intercept=True).fit(X, Y)
     np.testing.assert_allclose(model.predict(X[:9]), twin.predict(X[:9]), rtol=1e-9, atol=1e-9)
-    assert model.path_.errors[model.path_.best] == model.path_.errors.min()
-    assert model.loo_error_ == pytest.approx(model.path_.errors.min() * Y.var(), rel=1e-6)
+    path = model.path_
+    assert path.expected[path.best] == path.expected.min() and np.all(path.expected >= path.errors)
+    assert model.loo_error_ == pytest.approx(path.errors[path.best] * Y.var(), rel=1e-6)
     assert model.kernel_.validity().status == "proved"
     np.testing.assert_allclose(np.trace(model.metric_ @ np.cov(Z.T, bias=True)), 5.0, rtol=1e-6)
+
+
+def test_a_metric_of_many_numbers_does_not_win_by_having_seen_the_rows():
+    # fifty marks, of which one matters a little: what the gradients of noise say of the others is noise
+    rng = np.random.default_rng(5)
+    marks = (rng.random((420, 50)) < 0.15).astype(float)
+    y = 0.8 * marks[:, 0] + rng.normal(size=420)
+    model = FeatureMachineRegressor("RBF()", metric="full").fit(marks[:120], y[:120])
+    path = model.path_
+    flattered = int(np.argmin(path.errors))
+    error = float(np.mean((model.predict(marks[120:]) - y[120:]) ** 2)) / y[:120].var()
+    assert path.errors[flattered] < 0.9 * error
+    assert path.expected[path.best] == pytest.approx(error, rel=0.15)
+
+
+def test_what_is_expected_is_the_error_of_searches_on_folds(model):
+    path = model.path_
+    assert path.iterations[1] == 1 and path.forms[1] == "full"
+    unseen = seen = 0.0
+    for learned, judged in folds_of(90):
+        # the units of the columns and of the targets are those of all rows
+        reading = Standardized().resolved_on(Rows(X), None).read(Rows(X)).vectors
+        T = (Y - Y.mean()) / Y.std()
+        fit = KernelRidge(RBF(float(path.bandwidths[0])), path.alphas[0], fit_intercept=True)
+        fit.fit(reading[learned], T[learned])
+        step = 1e-5
+        G = np.column_stack(
+            [
+                (fit.predict(reading[learned] + move) - fit.predict(reading[learned] - move)) / (2 * step)
+                for move in step * np.eye(5)
+            ]
+        )
+        M = G.T @ G
+        M *= 5.0 / np.trace(M @ np.cov(reading.T, bias=True))
+        values, vectors = np.linalg.eigh(M)
+        U = reading @ (vectors * np.sqrt(np.maximum(values, 0)))
+        after = KernelRidge(RBF(float(path.bandwidths[1])), path.alphas[1], fit_intercept=True)
+        after.fit(U[learned], T[learned])
+        unseen += np.sum((after.predict(U[judged]) - T[judged]) ** 2)
+        seen += np.sum((after.loo_predictions_ - T[learned]) ** 2) / 3
+    assert path.expected[1] == pytest.approx(path.errors[1] * max(unseen / seen, 1.0), rel=1e-4)
+
+
+def test_marks_are_as_far_apart_as_even_ones_however_rare_they_are():
+    rare = np.zeros((60, 2))
+    rare[:2, 0] = 1.0
+    rare[:, 1] = np.arange(60)
+    model = FeatureMachineRegressor("RBF()", n_updates=0).fit(rare, rare[:, 1] % 7)
+    reading = model.kernel_.reading
+    assert reading.deviations[0] == 0.5 and reading.deviations[1] == pytest.approx(rare[:, 1].std())
 
 
 def test_units_do_not_matter(model):
@@ -186,8 +237,10 @@ def test_units_do_not_matter(model):
 def test_the_honest_error_is_that_of_searches_that_have_not_seen_the_rows(model):
     found = model.honest_error(random_state=3)
     order = np.random.default_rng(3).permutation(90)
+    # which rows are folds goes by their order
+    halves = (np.sort(order[:45]), np.sort(order[45:]))
     total = 0.0
-    for learned, judged in ((order[:45], order[45:]), (order[45:], order[:45])):
+    for learned, judged in (halves, halves[::-1]):
         part = FeatureMachineRegressor("RBF()").fit(X[learned], Y[learned])
         for i in judged:
             rest = np.delete(np.arange(90), i)

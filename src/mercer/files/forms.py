@@ -112,6 +112,7 @@ FORMS = [
             "bandwidths": "floats[rounds]",
             "alphas": "floats[rounds]",
             "errors": "reals[rounds]",
+            "expected": "reals[rounds]",
             "best": "count",
         },
     ),

@@ -157,7 +157,9 @@ class Products(Node):
         if constant > 0:
             parts.append(sparse.csr_array(np.full((len(x), 1), constant)))
         if column > 0:
-            parts.append(column * sparse.csr_array(x.vectors, dtype=np.float64))
+            columns = sparse.csr_array(x.vectors, dtype=np.float64)
+            # a copy of all entries is only worth it where they change
+            parts.append(columns if column == 1.0 else column * columns)
         return side_by_side(parts)
 
     def _values(self, x: Rows) -> Array:

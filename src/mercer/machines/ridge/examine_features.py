@@ -6,6 +6,8 @@ inverses and by differences of rows, and not by the code of the fit.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mercer.arrays import Rows
@@ -16,7 +18,7 @@ from mercer.machines.ridge.feature_base import EXPONENTS, FORMS, FeatureMachine,
 from mercer.machines.ridge.feature_kernel import Learned, given_bandwidth
 from mercer.machines.ridge.feature_machine import FeatureMachineClassifier
 from mercer.machines.ridge.feature_metric import SAME_POINT
-from mercer.machines.ridge.feature_search import FeaturePath
+from mercer.machines.ridge.feature_search import FOLDS, FeaturePath, folds_of
 from mercer.sparse import Matrix
 from mercer.theory.claims import Examination
 from mercer.typing import Array
@@ -38,7 +40,7 @@ def examine_learning(exam: Examination, model: FeatureMachine, A: Matrix, Y: Arr
     every = model.as_rows(A)
     asked = model.asked.closed_on(every, w)
     X = asked.read(every.rows(rows))
-    best = int(np.argmin(path.errors))
+    best = int(np.argmin(path.judged))
     exam.same("path_.best", path.best, best)
     exam.same("alpha_", model.alpha_, path.alphas[best])
     learned = Learned.of(model.kernel_)
@@ -82,8 +84,8 @@ def _settings(exam: Examination, model: FeatureMachine, path: FeaturePath) -> No
     """The path has the rounds that were asked for, in their order."""
     forms = FORMS if model.metric == "auto" else (model.metric,)
     exponents = EXPONENTS if isinstance(model.exponent, str) else (float(model.exponent),)
-    lengths = {len(path.forms), *(len(part) for part in (path.iterations, path.exponents, path.bandwidths))}
-    if lengths != {len(path.errors)} or len(path.alphas) != len(path.errors):
+    numbers = (path.iterations, path.exponents, path.bandwidths, path.alphas, path.expected)
+    if {len(path.forms), *map(len, numbers)} != {len(path.errors)}:
         raise InputError("path_ has columns of different lengths.")
     exam.same("the first round", path.iterations[0], 0)
     exam.same("the exponent of no metric", path.exponents[0], 1.0)
@@ -104,34 +106,75 @@ def _rounds(
     """Every round; the leave-one-out errors of the chosen one, where it could be computed."""
     chosen: Array | None = None
     path = model.path_
-    coefs: dict[tuple[int, str, float], tuple[Array, Array, Radial]] = {}
+    centred = X - w @ X / w.sum()
+    spread = (centred.T * w / w.sum()) @ centred
+    found: dict[tuple[int, str, float], list[_Function]] = {}
     for k in range(len(path.errors)):
         step = (int(path.iterations[k]), path.forms[k], float(path.exponents[k]))
-        root = np.eye(X.shape[1])
+        # of all rows, and of those of each fold
+        among = [np.arange(len(X)), *(fold.learned for fold in folds_of(len(X)))]
+        roots = [np.eye(X.shape[1])] * len(among)
         if k:
             before = (0, "none", 1.0) if step[0] == 1 else (step[0] - 1, *step[1:])
-            if before not in coefs:
+            if before not in found:
                 continue
-            root = _metric(coefs[before], X, w, step[1], step[2], model.rank)
+            last = zip(found[before], among, strict=False)
+            roots = [_metric(each, X[i], w[i], step[1], step[2], model.rank, spread) for each, i in last]
         leaf = learned.leaf.with_params({"lengthscale": float(path.bandwidths[k])})
         assert isinstance(leaf, Radial)
-        K = leaf.block(Rows(X @ root), None)
         alpha = float(path.alphas[k])
-        digits = 1e3 * np.finfo(float).eps * (len(K) + alpha) / alpha
+        digits = 1e3 * np.finfo(float).eps * (len(X) + alpha) / alpha
         if not np.isfinite(path.errors[k]):
             exam.cannot("a round without a leave-one-out error")
             return chosen
         if digits > 1e-4:
             exam.cannot(f"the rounds from {k} on: rounding is more than the penalty")
             return chosen
-        coef, errors = _left_out(K, Y, w, alpha, bool(model.fit_intercept))
-        error = float((w @ errors**2).mean() / w.sum())
-        exam.same(f"path_.errors[{k}]", float(path.errors[k]), error, within=max(CLOSE, digits))
-        coefs[step] = (root, coef, leaf)
+        fits = [
+            _left_out(root, leaf, X[i], Y[i], w[i], alpha, bool(model.fit_intercept))
+            for root, i in zip(roots, among, strict=False)
+        ]
+        errors = fits[0].errors
+        error = _mean_square(errors, w)
+        near = max(CLOSE, digits)
+        exam.same(f"path_.errors[{k}]", float(path.errors[k]), error, within=near)
+        if np.isfinite(path.expected[k]) and len(fits) == len(among):
+            expected = error * _flattery(fits[1:], X, Y, w)
+            exam.same(f"path_.expected[{k}]", float(path.expected[k]), expected, within=near)
+        else:
+            # too few rows, no time, or no metric: later rounds of the folds are not there either
+            fits = fits[:1]
+        found[step] = fits
         if k == path.best:
-            _same_metric(exam, learned, root @ root.T, max(CLOSE, digits))
+            _same_metric(exam, learned, roots[0] @ roots[0].T, near)
             chosen = errors
     return chosen
+
+
+class _Function(NamedTuple):
+    """A ridge in the coordinates of a metric, and its leave-one-out errors."""
+
+    root: Array
+    leaf: Radial
+    coef: Array
+    intercept: Array
+    errors: Array
+
+
+def _mean_square(errors: Array, w: Array) -> float:
+    return float((w @ errors**2).mean() / w.sum())
+
+
+def _flattery(fits: list[_Function], X: Array, Y: Array, w: Array) -> float:
+    """The error of rows that a metric has not seen, over that of leaving one out of those that it has."""
+    unseen = seen = 0.0
+    for fit, fold in zip(fits, folds_of(len(X)), strict=True):
+        K = fit.leaf.block(Rows(X[fold.judged] @ fit.root), Rows(X[fold.learned] @ fit.root))
+        own = w[fold.judged]
+        unseen += own.sum() * _mean_square(Y[fold.judged] - K @ fit.coef - fit.intercept, own)
+        others = w[fold.learned]
+        seen += others.sum() / (FOLDS - 1) * _mean_square(fit.errors, others)
+    return float(max(unseen / seen, 1.0))
 
 
 def _same_metric(exam: Examination, learned: Learned, M: Array, within: float) -> None:
@@ -144,23 +187,28 @@ def _same_metric(exam: Examination, learned: Learned, M: Array, within: float) -
     exam.same("the metric in kernel_", np.diag(mine) if mine.ndim == 1 else mine, M, within=within)
 
 
-def _left_out(K: Array, Y: Array, w: Array, alpha: float, intercept: bool) -> tuple[Array, Array]:
-    """Coefficients and leave-one-out errors, by an inverse."""
+def _left_out(
+    root: Array, leaf: Radial, X: Array, Y: Array, w: Array, alpha: float, intercept: bool
+) -> _Function:
+    """The function and its leave-one-out errors, by an inverse."""
+    K = leaf.block(Rows(X @ root), None)
     n = len(K)
     system = K + np.diag(alpha / w)
     if intercept:
         ones = np.ones((n, 1))
         system = np.block([[system, ones], [ones.T, np.zeros((1, 1))]])
-    inverse = np.linalg.inv(system)[:n, :n]
-    coef = inverse @ Y
-    return coef, coef / np.diagonal(inverse)[:, None]
+    inverse = np.linalg.inv(system)
+    solved = inverse[:, :n] @ Y
+    b = solved[n] if intercept else np.zeros(Y.shape[1])
+    coef = solved[:n]
+    return _Function(root, leaf, coef, b, coef / np.diagonal(inverse)[:n, None])
 
 
 def _metric(
-    last: tuple[Array, Array, Radial], X: Array, w: Array, form: str, exponent: float, rank: int | None
+    last: _Function, X: Array, w: Array, form: str, exponent: float, rank: int | None, spread: Array
 ) -> Array:
     """R of the next round, from the gradients of the last function by differences of rows."""
-    root, coef, leaf = last
+    root, leaf, coef, *_ = last
     U = X @ root
     length = float(leaf.lengthscale)  # type: ignore[arg-type]
     s = leaf.squares(U, None)
@@ -179,8 +227,6 @@ def _metric(
     if rank is not None:
         values[: max(len(values) - rank, 0)] = 0.0
     M = (vectors * values**exponent) @ vectors.T
-    centred = X - w @ X / w.sum()
-    spread = (centred.T * w / w.sum()) @ centred
     M = M * np.trace(spread) / np.trace(M @ spread)
     values, vectors = np.linalg.eigh((M + M.T) / 2)
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)

@@ -180,7 +180,7 @@ class FeatureMachine(RidgeMachine):
             return self._search(samples[0], self.n_updates)
         few = np.linspace(0, len(index) - 1, min(len(index), RACED)).astype(np.intp)
         trials = [self._search(sample.of_rows(few), RACED_UPDATES) for sample in samples]
-        best = int(np.argmin([found.rounds[found.best()].error for found, _ in trials]))
+        best = int(np.argmin([found.path().judged[found.best()] for found, _ in trials]))
         whole = len(few) == len(index) and self.n_updates <= RACED_UPDATES
         chosen, status = trials[best] if whole else self._search(samples[best], self.n_updates)
         return chosen, Status.worst([status, *(ended for _, ended in trials)])
@@ -370,8 +370,15 @@ def _said(path: FeaturePath, searched: int, rows: int, leaf: Radial, leaves: tup
     form = "no metric" if path.iterations[best] == 0 else f"a {path.forms[best]} metric"
     where = "all rows" if searched == rows else f"{searched} of {rows} rows"
     kernel = "" if len(leaves) == 1 else f"{leaf}, of {len(leaves)} kernels, with "
+    found = f"{kernel}{form} after {path.iterations[best]} updates, of {len(path.errors)} fits on {where}"
+    error = np.sqrt(path.errors[best])
+    if not np.isfinite(path.expected[best]):
+        return (
+            f"{found}: its leave-one-out error is {error:.4g} of the spread of y, the least of all, and "
+            "flatters for that"
+        )
     return (
-        f"{kernel}{form} after {path.iterations[best]} updates, of {len(path.errors)} fits on {where}: its "
-        f"leave-one-out error is {np.sqrt(path.errors[best]):.4g} of the spread of y, the least of all, and "
-        "flatters for that"
+        f"{found}: its leave-one-out error is {error:.4g} of the spread of y, and flatters, since the metric "
+        f"has seen the row; {np.sqrt(path.expected[best]):.4g} is to be expected, by rows that their metrics "
+        "had not seen"
     )

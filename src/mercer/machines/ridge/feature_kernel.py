@@ -1,6 +1,6 @@
 """What a feature machine is asked for, taken apart: columns, how they are read, and radial kernels of them.
 
-Exponential()                                  numbers, standardised
+Exponential()                                  numbers, standardised (`evened`)
 Exponential().of(Coded())                      a mixed table, as `Coded` reads it
 Exponential().of(Coded()).on("age", "sex")     some columns of it
 """
@@ -56,7 +56,11 @@ class Asked(NamedTuple):
 
     def closed_on(self, rows: Rows, weight: Array | None) -> Asked:
         """With the map closed by the rows of fit."""
-        return self._replace(reading=self.reading.resolved_on(self._chosen(rows), weight))
+        chosen = self._chosen(rows)
+        reading = self.reading.resolved_on(chosen, weight)
+        if isinstance(reading, Standardized) and self.reading.is_open:
+            reading = evened(reading, chosen, weight)
+        return self._replace(reading=reading)
 
     def read(self, rows: Rows) -> Array:
         """The numbers whose distances are learned."""
@@ -97,6 +101,26 @@ class Asked(NamedTuple):
 
     def _chosen(self, rows: Rows) -> Rows:
         return rows if self.columns is None else rows.take(self.columns)
+
+
+def evened(reading: Standardized, rows: Rows, weight: Array | None) -> Standardized:
+    """The two values of a column that has no more lie 2 apart, as they do where both are as frequent.
+
+    By its deviation alone a mark that one row in a hundred has would be 10 away from those without it, and
+    the distances of such rows would be those of their rare marks.
+
+    >>> X = np.array([[0.0], [0.0], [0.0], [1.0]])
+    >>> evened(Standardized().resolved_on(Rows(X), None), Rows(X), None)
+    Standardized([0.25], [0.5])
+    """
+    assert reading.means is not None and reading.deviations is not None
+    X = np.asarray(dense(rows.vectors), dtype=np.float64)
+    live = X if weight is None else X[weight > 0]
+    low = live.min(axis=0)
+    high = live.max(axis=0)
+    two = (low < high) & ((live == low) | (live == high)).all(axis=0)
+    found = np.where(two, (high - low) / 2, reading.deviations)
+    return Standardized(reading.means, tuple(found.tolist()))
 
 
 class Learned(NamedTuple):

@@ -26,9 +26,10 @@ class FeatureMachineRegressor(MultiOutputMixin, RegressorMixin, FeatureMachine):
 
         f = Σ_j c_j k(‖(x - x_j) M^½‖ / ℓ) + b,      M ← (average of ∇f(x_i) ∇f(x_i)ᵀ)^p,      and again
 
-    The columns are standardised first, so that units do not matter. ℓ, α, the form of M, p and the number of
-    rounds are those of the least leave-one-out error, in closed form. That error flatters, since it was
-    searched for; `honest_error()` does not.
+    The columns are standardised first, so that units do not matter; the two values of a column that has no
+    more lie 2 apart. ℓ and α are those of the least leave-one-out error, in closed form. That error flatters,
+    since M has seen the row: by how much is found on folds of the rows, and the form of M, p and the number
+    of rounds are those of the least error that is then to be expected. `honest_error()` does not flatter.
 
     Parameters
     ----------
@@ -38,7 +39,8 @@ class FeatureMachineRegressor(MultiOutputMixin, RegressorMixin, FeatureMachine):
     ----------
     kernel_ : the learned kernel, an expression of the language. metric_ : M of the standardised columns.
     feature_importances_ : its diagonal as shares. directions(names) : its directions in words.
-    path_ : every round: iteration, form, exponent, bandwidth, alpha, leave-one-out error, and the best.
+    path_ : every round: iteration, form, exponent, bandwidth, alpha, leave-one-out error, what is to be
+        expected of new rows, and the best.
     alpha_, search_rows_ : the penalty, and the rows of the search.
     dual_coef_, intercept_, solver_, certificate_, loo_predictions_, loo_error_, dof_ : as of `KernelRidge`.
 

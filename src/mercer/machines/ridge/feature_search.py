@@ -1,11 +1,18 @@
-"""Which metric, bandwidth and penalty: rounds of fitting and measuring gradients, judged by leave-one-out.
+"""Which metric, bandwidth and penalty: rounds of fitting and measuring gradients, judged on rows held out.
 
     round 0     the rows as they are (standardised), bandwidth and penalty by leave-one-out
     round r     the metric of the function of round r - 1, bandwidth and penalty from there on
 
-Each form of the metric (full, diagonal) and each exponent is a chain of rounds of its own. After the first
-round the better exponent of each form goes on, as long as its error falls. Whatever has the least
-leave-one-out error is taken, of all rounds of all chains.
+Each form of the metric (full, diagonal) and each exponent is a chain of rounds of its own. A metric has seen
+the targets of all rows, so that leaving one out under it flatters, the more so the more numbers it has. So
+every chain is gone once more on each three quarters of the rows, with the bandwidths and penalties of the
+whole one. There the error of the quarter that neither metric nor function has seen, over that of leaving one
+out, says by how much it flatters:
+
+    expected = (leaving one out, all rows) · (rows held out) / (leaving one out, three quarters of the rows)
+
+After the first round the better exponent of each form goes on, as long as that falls. The round where it is
+least is taken, of all chains.
 """
 
 from __future__ import annotations
@@ -44,10 +51,17 @@ MOST_PENALTY = 100.0
 STEPS = (0.8, 1.4)
 # A step that lowers the error by a smaller share is not taken.
 WORTH_A_STEP = 1e-3
+# Parts of the rows that are held out in turn, and so many rows at least in each.
+FOLDS = 4
+LEAST_OF_A_FOLD = 5
 
 
 class Round(NamedTuple):
-    """One fit of the search: its place in the path, and its mean squared leave-one-out error."""
+    """One fit of the search: its place in the path, and its mean squared errors.
+
+    `error` is that of leaving one out, `expected` the same without what flatters in it; infinite where there
+    are too few rows, or no time.
+    """
 
     iteration: int
     form: str
@@ -55,6 +69,7 @@ class Round(NamedTuple):
     bandwidth: float
     alpha: float
     error: float
+    expected: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +77,9 @@ class FeaturePath:
     """Every fit of a search, in the order in which it was made, and which of them was taken.
 
     `errors` are mean squared leave-one-out errors in units of the spread of the targets, so that 1 is what
-    the mean alone would have.
+    the mean alone would have; the metric had seen the row. `expected` are these times what that flatters by,
+    which rows say that the metric had not seen: by them one is taken. They are infinite where there are too
+    few rows, or no time.
     """
 
     iterations: Integers
@@ -71,13 +88,44 @@ class FeaturePath:
     bandwidths: Array
     alphas: Array
     errors: Array
+    expected: Array
     best: int
 
     @classmethod
     def of(cls, rounds: list[Round], best: int) -> FeaturePath:
         iterations, forms, *numbers = zip(*rounds, strict=True)
-        exponents, bandwidths, alphas, errors = (np.array(column, dtype=float) for column in numbers)
-        return cls(np.array(iterations), tuple(forms), exponents, bandwidths, alphas, errors, best)
+        columns = (np.array(column, dtype=float) for column in numbers)
+        return cls(np.array(iterations), tuple(forms), *columns, best)
+
+    @property
+    def judged(self) -> Array:
+        """The errors by which a round is taken."""
+        return judged(self.expected, self.errors)
+
+
+def judged(expected: Array, errors: Array) -> Array:
+    """Errors to be expected, or where no round has any, of leaving one out."""
+    return expected if np.isfinite(expected).any() else errors
+
+
+class Fold(NamedTuple):
+    """Rows that are learned from, and those by which that is judged."""
+
+    learned: Integers
+    judged: Integers
+
+
+def folds_of(n: int) -> tuple[Fold, ...]:
+    """A quarter of the rows held out in turn, drawn with a fixed seed; none of too few rows.
+
+    >>> [len(fold.judged) for fold in folds_of(22)], len(folds_of(19))
+    ([6, 6, 5, 5], 0)
+    """
+    if n < FOLDS * LEAST_OF_A_FOLD:
+        return ()
+    order = np.random.default_rng(0).permutation(n)
+    quarters = [np.sort(order[k::FOLDS]) for k in range(FOLDS)]
+    return tuple(Fold(np.setdiff1d(order, quarter), quarter) for quarter in quarters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +150,10 @@ class Sample:
     def of_rows(self, index: Integers) -> Sample:
         """Some of the rows."""
         return replace(self, X=self.X[index], Y=self.Y[index], weight=self.weight[index], costs={})
+
+    @cached_property
+    def folds(self) -> tuple[Fold, ...]:
+        return folds_of(len(self.X))
 
     @cached_property
     def spread(self) -> Array:
@@ -158,9 +210,10 @@ class Sample:
 
 
 class LeftOut(NamedTuple):
-    """Ridge on one K: coefficients, the errors of leaving each row out, and their mean square."""
+    """Ridge on one K: coefficients, intercept, the errors of leaving each row out, and their mean square."""
 
     coef: Array
+    intercept: Array
     errors: Array
     error: float
 
@@ -185,6 +238,7 @@ def left_out(K: Array, Y: Array, weight: Array, alpha: float, intercept: bool) -
     ones = np.ones(len(Y))
     solved = factor.solve(np.column_stack([Y, ones]))
     coef = solved[:, :targets]
+    b = np.zeros(targets)
     border = None
     if intercept:
         border = ones
@@ -192,7 +246,7 @@ def left_out(K: Array, Y: Array, weight: Array, alpha: float, intercept: bool) -
         coef = coef - solved[:, targets:] * b
     errors = divide_rows(coef, inverse_diagonal(factor, border))
     error = float((weight @ errors**2).mean() / weight.sum())
-    return LeftOut(coef, errors, error) if np.isfinite(error) else None
+    return LeftOut(coef, b, errors, error) if np.isfinite(error) else None
 
 
 class Point(NamedTuple):
@@ -300,15 +354,60 @@ class Judge:
         return best
 
 
+class HeldOut(NamedTuple):
+    """A chain of rounds on each fold: metrics and coefficients now, and by how much leaving one out flatters.
+
+    `flattery` is the error of rows held out over that of leaving one out; 1 where that is less by chance.
+    """
+
+    roots: list[Array]
+    coefs: list[Array]
+    flattery: float
+
+
+def held_out(sample: Sample, roots: list[Array], at: Point) -> HeldOut | None:
+    """The ridge on the rows of each fold under their own metric; None where one has none, or no time."""
+    bandwidth, alpha = at.values
+    coefs = []
+    unseen = seen = 0.0
+    for fold, root in zip(sample.folds, roots, strict=True):
+        if sample.late():
+            return None
+        K = sample.gram(matmul(sample.X, root), bandwidth)
+        among = K[np.ix_(fold.learned, fold.learned)]
+        weight = sample.weight[fold.learned]
+        found = left_out(among, sample.Y[fold.learned], weight, alpha, sample.intercept)
+        if found is None:
+            return None
+        said = matmul(K[np.ix_(fold.judged, fold.learned)], found.coef) + found.intercept
+        errors = (sample.Y[fold.judged] - said) ** 2
+        unseen += float((sample.weight[fold.judged] @ errors).mean())
+        seen += found.error * float(weight.sum())
+        coefs.append(found.coef)
+    # a row is held out once, and learned from in all the other folds
+    flattery = unseen * (FOLDS - 1) / seen if seen > 0 else np.inf
+    return HeldOut(roots, coefs, max(flattery, 1.0)) if coefs and np.isfinite(flattery) else None
+
+
 @dataclass(eq=False)
 class Chain:
-    """Rounds with one form and exponent: where it is now, and whether it still gets better."""
+    """Rounds with one form and exponent: where it is now, whether it still gets better, and its folds."""
 
     form: str
     exponent: float
     judge: Judge
     at: Point
-    error: float
+    error: float = np.inf
+    held: HeldOut | None = None
+
+    @property
+    def score(self) -> float:
+        """The error by which it is compared: what can be expected, or without folds that of leaving out."""
+        return self.expected if self.judge.sample.folds else self.error
+
+    @property
+    def expected(self) -> float:
+        return np.inf if self.held is None else self.held.flattery * self.error
 
 
 @dataclass(eq=False)
@@ -324,20 +423,26 @@ class Search:
 
     def begin(self) -> Chain:
         """Round 0: the rows as they are."""
-        judge = Judge(self.sample, np.eye(self.sample.X.shape[1]))
-        return self.keep(0, Chain("none", 1.0, judge, judge.descend(judge.start()), np.inf))
+        plain = np.eye(self.sample.X.shape[1])
+        judge = Judge(self.sample, plain)
+        chain = Chain("none", 1.0, judge, judge.descend(judge.start()))
+        return self.keep(0, chain, [plain] * len(self.sample.folds))
 
-    def keep(self, iteration: int, chain: Chain) -> Chain:
-        """Note a round."""
+    def keep(self, iteration: int, chain: Chain, roots: list[Array] | None) -> Chain:
+        """Note a round; `roots` are its metrics on the folds, None where one of these has none."""
         chain.error = chain.judge.error(chain.at)
-        done = Round(iteration, chain.form, chain.exponent, *chain.at.values, chain.error)
+        if roots:
+            chain.held = held_out(self.sample, roots, chain.at)
+        errors = (chain.error, chain.expected)
+        done = Round(iteration, chain.form, chain.exponent, *chain.at.values, *errors)
         self.rounds.append(done)
         self.roots.append(chain.judge.root)
         self.fits.append(chain.judge.fit(chain.at))
         if self.verbose:
             say(
                 f"round {iteration}, {chain.form}, exponent {chain.exponent:g}: lengthscale "
-                f"{done.bandwidth:.4g}, alpha {done.alpha:.3g}, leave-one-out {np.sqrt(chain.error):.5g}"
+                f"{done.bandwidth:.4g}, alpha {done.alpha:.3g}, leave-one-out {np.sqrt(chain.error):.5g}, "
+                f"to be expected {np.sqrt(chain.expected):.5g}"
             )
         return chain
 
@@ -353,11 +458,29 @@ class Search:
         if root is None:
             return None
         judge = Judge(sample, root)
-        at = judge.descend(judge.start(last.at))
-        return self.keep(iteration, Chain(form, exponent, judge, at, np.inf))
+        chain = Chain(form, exponent, judge, judge.descend(judge.start(last.at)))
+        return self.keep(iteration, chain, self._of_folds(last, leaf, form, exponent))
+
+    def _of_folds(self, last: Chain, leaf: Radial, form: str, exponent: float) -> list[Array] | None:
+        """The metric of each fold, from the function that its rows had in the last round."""
+        if last.held is None:
+            return None
+        sample = self.sample
+        found = []
+        for fold, root, coef in zip(sample.folds, last.held.roots, last.held.coefs, strict=True):
+            if sample.late():
+                return None
+            U = matmul(sample.X[fold.learned], root)
+            M = average_outer_product(leaf, U, root, coef, sample.weight[fold.learned])
+            shape = shaped(M, form, exponent, self.rank, sample.spread)
+            if shape is None:
+                return None
+            found.append(shape)
+        return found
 
     def best(self) -> int:
-        return int(np.argmin([done.error for done in self.rounds]))
+        expected = np.array([done.expected for done in self.rounds])
+        return int(np.argmin(judged(expected, np.array([done.error for done in self.rounds]))))
 
     def path(self) -> FeaturePath:
         return FeaturePath.of(self.rounds, self.best())
@@ -386,10 +509,10 @@ def search(
                 if sample.late():
                     break
                 done = found.next(last, form, exponent, iteration)
-                if done is not None and (iteration == 1 or done.error < last.error * (1.0 - WORTH_A_STEP)):
+                if done is not None and (iteration == 1 or done.score < last.score * (1.0 - WORTH_A_STEP)):
                     after.append(done)
             if iteration == 1:
-                after = [min(_of_form(after, form), key=_error) for form in forms if _of_form(after, form)]
+                after = [min(_of_form(after, form), key=_score) for form in forms if _of_form(after, form)]
             chains = [(chain.form, chain.exponent, chain) for chain in after]
         if not sample.late():
             run.status = Status.CONVERGED
@@ -400,5 +523,5 @@ def _of_form(chains: list[Chain], form: str) -> list[Chain]:
     return [chain for chain in chains if chain.form == form]
 
 
-def _error(chain: Chain) -> float:
-    return chain.error
+def _score(chain: Chain) -> float:
+    return chain.score
