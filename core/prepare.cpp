@@ -210,13 +210,11 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
             }
             if (view.expand) {
                 T *xx = keep(in.n), *zz = keep(padded);
-                if (v.sparse) {
-                    sparse_norms(v.sx, xx);
-                    sparse_norms(sz, zz);
-                } else {
-                    isa.norms(view.x, in.n, v.d, xx);
-                    isa.norms(view.z, in.m, v.d, zz);
-                }
+                if (v.sparse) sparse_norms(v.sx, xx);
+                else isa.norms(view.x, in.n, v.d, xx);
+                if (in.same) std::copy(xx, xx + in.n, zz);
+                else if (v.sparse) sparse_norms(sz, zz);
+                else isa.norms(view.z, in.m, v.d, zz);
                 pad(zz);
                 view.xx = xx;
                 view.zz = zz;

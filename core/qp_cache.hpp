@@ -64,11 +64,9 @@ template <class T> class RowCache {
     void narrow(const std::vector<int64_t>& positions, const std::vector<int64_t>& place, int threads) {
         const int64_t count = int64_t(positions.size()), stride = round_up(count, kPad);
         const std::vector<int64_t> staying = rows_among(place);
-        select_columns(staying, positions, threads);
+        select_columns(staying, positions, stride, threads);
         for (size_t kept = 0; kept < staying.size(); ++kept) {
             const int64_t s = staying[kept], r = row_of_[size_t(s)];
-            // Never ahead of where it comes from.
-            std::memmove(at_ + int64_t(kept) * stride, at_ + s * stride_, size_t(count) * sizeof(T));
             row_of_[kept] = r, used_[kept] = used_[size_t(s)];
             slot_of_[size_t(r)] = int64_t(kept);
         }
@@ -127,20 +125,29 @@ template <class T> class RowCache {
         }
         return slots;
     }
-    // In each of these slots the entries at increasing positions move to the front.
+    // The entries at increasing positions of slot slots[k] become slot k, `stride` apart.  Slots go in waves:
+    // what a wave writes lies before all that it and the next ones read.  The first slots may lie where they
+    // are read from, and go one by one, each from its front.
     void select_columns(const std::vector<int64_t>& slots, const std::vector<int64_t>& positions,
-                        int threads) {
+                        int64_t stride, int threads) {
         constexpr int64_t kTogether = 32;
         const int64_t count = int64_t(positions.size()), all = int64_t(slots.size()), *at = positions.data();
+        const auto select = [&](int64_t k) {
+            const T* from = at_ + slots[size_t(k)] * stride_;
+            T* to = at_ + k * stride;
+            for (int64_t c = 0; c < count; ++c) to[c] = from[at[c]];
+        };
         const Poll no_poll;
-        Crew crew(all * count < (1 << 18) ? 1 : threads, no_poll);
-        crew.run((all + kTogether - 1) / kTogether, [&](int, auto& take) {
-            for (int64_t t; (t = take()) >= 0;)
-                for (int64_t k = t * kTogether; k < std::min(all, (t + 1) * kTogether); ++k) {
-                    T* row = at_ + slots[size_t(k)] * stride_;
-                    for (int64_t c = 0; c < count; ++c) row[c] = row[at[c]];
-                }
-        });
+        for (int64_t first = 0, end; first < all; first = end) {
+            end = std::min(all, std::max(first + 1, slots[size_t(first)] * stride_ / stride));
+            Crew crew((end - first) * count < (1 << 18) ? 1 : threads, no_poll);
+            crew.run((end - first + kTogether - 1) / kTogether, [&](int, auto& take) {
+                for (int64_t t; (t = take()) >= 0;)
+                    for (int64_t k = first + t * kTogether; k < std::min(end, first + (t + 1) * kTogether);
+                         ++k)
+                        select(k);
+            });
+        }
     }
     void open_for(const std::vector<int64_t>& missing) {
         int64_t again = 0;

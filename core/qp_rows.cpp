@@ -26,9 +26,10 @@ template <class S> bool worth_dense(const SparseRows<S>& s, int64_t d) {
 // `origin`: per view empty, or a point to subtract from its rows.
 using Origins = std::vector<std::vector<double>>;
 
+// `may_densify`: sparse rows may be written out.
 template <class T, class S>
 void take_rows(const Inputs<S>& from, const std::vector<int64_t>& which, Sample<T>& to,
-               const Origins& origin = {}) {
+               const Origins& origin = {}, bool may_densify = true) {
     const int64_t count = int64_t(which.size());
     to.dense.assign(from.views.size(), {});
     to.values.assign(from.views.size(), {});
@@ -43,12 +44,14 @@ void take_rows(const Inputs<S>& from, const std::vector<int64_t>& which, Sample<
         ViewInput<T> w;
         w.d = v.d;
         if (!v.sparse) {
-            to.dense[k].resize(size_t(count * v.d));
-            for (int64_t i = 0; i < count; ++i)
-                for (int64_t c = 0; c < v.d; ++c)
-                    to.dense[k][size_t(i * v.d + c)] =
-                        T(double(v.x[which[size_t(i)] * v.d + c]) - (o ? o[c] : 0.0));
-        } else if (worth_dense(v.sx, v.d)) {
+            to.dense[k].reserve(size_t(count * v.d));
+            for (int64_t r : which) {
+                const S* row = v.x + r * v.d;
+                to.dense[k].insert(to.dense[k].end(), row, row + v.d);
+                T* taken = to.dense[k].data() + to.dense[k].size() - v.d;
+                for (int64_t c = 0; o && c < v.d; ++c) taken[c] = T(double(row[c]) - o[c]);
+            }
+        } else if (may_densify && worth_dense(v.sx, v.d)) {
             to.dense[k].resize(size_t(count * v.d));
             for (int64_t i = 0; i < count * v.d; ++i) to.dense[k][size_t(i)] = T(o ? -o[i % v.d] : 0.0);
             for (int64_t i = 0; i < count; ++i)
@@ -222,7 +225,7 @@ template <class T, class S> class TileRows final : public RowSource<T> {
     void rows(const std::vector<int64_t>& which, T* const* out, int threads, const Poll& poll) override {
         if (which.empty()) return;
         Sample<T> x;
-        take_rows(data_, which, x, origin_);
+        take(which, x);
         block_->run(x, threads, poll, [&](const Tile& t, const T* K) {
             for (int64_t i = 0; i < t.rows; ++i)
                 std::memcpy(out[t.i0 + i] + t.j0, K + i * t.ld, size_t(t.cols) * sizeof(T));
@@ -235,7 +238,7 @@ template <class T, class S> class TileRows final : public RowSource<T> {
 
     void square(const std::vector<int64_t>& which, T* out, int threads, const Poll& poll) override {
         Sample<T> x;
-        take_rows(data_, which, x, origin_);
+        take(which, x);
         gram(quiet_, x.in, out, threads, poll);
         const size_t q = which.size();
         for (size_t k = 0; k < q; ++k) out[k * q + k] = T(this->diag[size_t(which[k])]);
@@ -279,6 +282,14 @@ template <class T, class S> class TileRows final : public RowSource<T> {
     }
 
   private:
+    // Rows in focus are at hand in the precision of the engine.
+    void take(const std::vector<int64_t>& which, Sample<T>& x) const {
+        std::vector<int64_t> at;
+        for (int64_t r : which)
+            if (!place_.empty() && place_[size_t(r)] >= 0) at.push_back(place_[size_t(r)]);
+        if (at.size() == which.size()) take_rows(columns_.in, at, x, {}, false);
+        else take_rows(data_, which, x, origin_);
+    }
     void find_norms() {
         for (double d : this->diag) this->norm.push_back(std::sqrt(std::abs(d)));
     }

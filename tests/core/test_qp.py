@@ -205,6 +205,22 @@ def test_sparse_rows_are_the_same_problem():
     assert a.value.objective == pytest.approx(b.value.objective, rel=1e-7)
 
 
+def test_sparse_rows_that_matter_may_be_full_where_most_are_not():
+    """Rows that stay in focus are worth writing out, all of them together are not: both are the same K."""
+    from scipy import sparse
+
+    X, y = blobs(12_000, d=40)
+    easy = np.arange(len(X)) >= 1800
+    X[easy] = 0.0
+    X[easy, 1] = np.random.default_rng(0).uniform(3, 9, int(easy.sum())) * y[easy]
+    X[~easy, 1] *= 0.3
+    assert 5 * np.count_nonzero(X) < X.size
+    a = svc(tiles("RBF(3.0)", X), y, C=100.0, tol=1e-5)
+    b = svc(tiles("RBF(3.0)", sparse.csr_array(X)), y, C=100.0, tol=1e-5)
+    assert b.value.kernel_rows < len(X) / 2
+    assert a.value.objective == pytest.approx(b.value.objective, rel=1e-7)
+
+
 @pytest.mark.parametrize("kind", ["tiles", "dense"])
 def test_the_number_of_threads_does_not_show(kind):
     X, y = blobs(3000, d=5)

@@ -110,8 +110,8 @@ def evened(reading: Standardized, rows: Rows, weight: Array | None) -> Standardi
     the distances of such rows would be those of their rare marks.
 
     >>> X = np.array([[0.0], [0.0], [0.0], [1.0]])
-    >>> evened(Standardized().resolved_on(Rows(X), None), Rows(X), None)
-    Standardized([0.25], [0.5])
+    >>> evened(Standardized().resolved_on(Rows(X), None), Rows(X), None).deviations
+    (0.5,)
     """
     assert reading.means is not None and reading.deviations is not None
     X = np.asarray(dense(rows.vectors), dtype=np.float64)
