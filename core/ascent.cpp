@@ -136,7 +136,6 @@ template <class T> class Ascent : private AscentIterate<T> {
     const char* sweep_to(double goal) {
         for (int64_t i = 0; i < N_; ++i) {
             const size_t k = size_t(i);
-            active_[k] = i;
             variables_[k] = {x_[k],           this->lo_[k], this->hi_[k],   this->linear_[k],
                              this->curve_[k], p_.rows[k],   this->group_[k]};
         }
@@ -144,9 +143,25 @@ template <class T> class Ascent : private AscentIterate<T> {
         for (size_t k = 0; k < x_.size(); ++k) x_[k] = variables_[k].value;
         return why;
     }
+    // The bounds beyond which a variable rests, of the pulls that variables could follow.
+    static double rests_above(double highest) { return highest > 0 ? highest : kInf; }
+    static double rests_below(double lowest) { return lowest < 0 ? lowest : -kInf; }
+
+    // A look tells all pulls: what it lets rest is not read.
     const char* visit(double goal) {
-        int64_t count = N_;
-        double above = kInf, below = -kInf;
+        double highest = -kInf, lowest = kInf;
+        auto pull = [&](size_t k) { return this->v_[k] - b_[this->group_[k]]; };
+        for (size_t k = 0; k < x_.size(); ++k) {
+            if (x_[k] < this->hi_[k]) highest = std::max(highest, pull(k));
+            if (x_[k] > this->lo_[k]) lowest = std::min(lowest, pull(k));
+        }
+        double above = rests_above(highest), below = rests_below(lowest);
+        int64_t count = 0;
+        for (size_t k = 0; k < x_.size(); ++k) {
+            const bool rests =
+                (x_[k] <= this->lo_[k] && pull(k) < below) || (x_[k] >= this->hi_[k] && pull(k) > above);
+            if (!rests) active_[size_t(count++)] = int64_t(k);
+        }
         for (int64_t k = 0; k < kSweeps && count > 0; ++k) {
             shuffler_.shuffle(active_.data(), count);
             Sweep<T> s = stated(count, below, above);
@@ -167,8 +182,8 @@ template <class T> class Ascent : private AscentIterate<T> {
                 b_[g] += c_ * excess_[g];
             }
             if (std::max(s.highest, 0.0) - std::min(s.lowest, 0.0) <= goal && off <= goal) return nullptr;
-            above = s.highest > 0 ? s.highest : kInf;
-            below = s.lowest < 0 ? s.lowest : -kInf;
+            above = rests_above(s.highest);
+            below = rests_below(s.lowest);
         }
         return nullptr;
     }

@@ -52,7 +52,7 @@ def _potrf_by_parts(L: Array) -> int:
         block = L[part, part]
         failed = _lapack("potrf", L.dtype, "L", len(block), block, apart(block))
         if failed:
-            return part.start + failed
+            return int(part.start) + failed
         if part.stop < n:
             below = L[part.stop :, part]
             shape = ("R", "L", "T", "N", *below.shape)

@@ -129,9 +129,8 @@ class Tunable(Tree):
                 return v
 
             changes[name] = _map_numbers(move, getattr(self, name))
-        if changes:
-            return self.changed(**changes)
-        return self
+        # `from_real` keeps to the bounds
+        return self._with_fields(changes) if changes else self
 
     def fix(self, *names: str) -> Self:
         """The kernel with these parameters held: a full name, or a bare one for all of that name below.
@@ -206,10 +205,15 @@ class Tunable(Tree):
 
     def changed(self, **changes: Setting) -> Self:
         """A copy with other field values, checked like new ones; fixed names and bounds stay."""
-        values = {f.name: getattr(self, f.name) for f in fields_of(self)}
-        new = type(self)(**{**values, **changes})
+        new = self._with_fields(changes)
         for name, box in self.stated_bounds:
             check_bounds(box, getattr(new, name), dict(self.own_domains())[name], name)
+        return new
+
+    def _with_fields(self, changes: dict[str, Setting]) -> Self:
+        """The same, where the bounds are kept."""
+        values = {f.name: getattr(self, f.name) for f in fields_of(self)}
+        new = type(self)(**{**values, **changes})
         if not self.fixed_names and not self.stated_bounds:
             return new
         return new.with_tuning(self.fixed_names, self.stated_bounds)

@@ -93,9 +93,19 @@ class FeaturePath:
 
     @classmethod
     def of(cls, rounds: list[Round], best: int) -> FeaturePath:
-        iterations, forms, *numbers = zip(*rounds, strict=True)
-        columns = (np.array(column, dtype=float) for column in numbers)
-        return cls(np.array(iterations), tuple(forms), *columns, best)
+        def column(name: str) -> Array:
+            return np.array([getattr(each, name) for each in rounds], dtype=float)
+
+        return cls(
+            np.array([each.iteration for each in rounds]),
+            tuple(each.form for each in rounds),
+            column("exponent"),
+            column("bandwidth"),
+            column("alpha"),
+            column("error"),
+            column("expected"),
+            best,
+        )
 
     @property
     def judged(self) -> Array:
