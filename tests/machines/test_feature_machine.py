@@ -392,3 +392,17 @@ def test_some_columns_of_a_table_in_any_order():
     shares = model.feature_importances_
     assert shares[2] == 0.0 and shares.sum() == pytest.approx(1.0)
     assert set(model.directions()[0].weights) == {"kind = ash", "kind = elm", "kind = oak", "size"}
+
+
+def test_a_function_that_no_bandwidth_tells_of_at_first_is_found():
+    """Two of 24 columns, and no slope of either: at first the least error is that of fitting nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(500, 24))
+    new = rng.uniform(-1, 1, size=(500, 24))
+    truth = np.sin(4 * new[:, 0]) * new[:, 1]
+    y = np.sin(4 * X[:, 0]) * X[:, 1] + 0.02 * rng.normal(size=500)
+    model = FeatureMachineRegressor("RBF()", n_updates=4).fit(X, y)
+    first = model.path_.iterations == 0
+    assert model.path_.errors[first].min() > 0.9 and first.sum() > 1
+    assert np.sqrt(np.mean((model.predict(new) - truth) ** 2)) < 0.1 * truth.std()
+    assert set(np.argsort(model.feature_importances_)[-2:]) == {0, 1}

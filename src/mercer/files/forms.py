@@ -107,6 +107,7 @@ FORMS = [
         FeaturePath,
         {
             "iterations": "wholes[rounds]",
+            "after": "wholes[rounds] < rounds",
             "forms": "text*",
             "exponents": "floats[rounds]",
             "bandwidths": "floats[rounds]",

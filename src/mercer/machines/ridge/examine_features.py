@@ -84,18 +84,29 @@ def _settings(exam: Examination, model: FeatureMachine, path: FeaturePath) -> No
     """The path has the rounds that were asked for, in their order."""
     forms = FORMS if model.metric == "auto" else (model.metric,)
     exponents = EXPONENTS if isinstance(model.exponent, str) else (float(model.exponent),)
-    numbers = (path.iterations, path.exponents, path.bandwidths, path.alphas, path.expected)
+    numbers = (path.iterations, path.after, path.exponents, path.bandwidths, path.alphas, path.expected)
     if {len(path.forms), *map(len, numbers)} != {len(path.errors)}:
         raise InputError("path_ has columns of different lengths.")
-    exam.same("the first round", path.iterations[0], 0)
-    exam.same("the exponent of no metric", path.exponents[0], 1.0)
-    exam.true(path.forms[0] == "none", "the first round of path_ has a metric")
-    later = list(zip(path.iterations[1:].tolist(), path.forms[1:], path.exponents[1:].tolist(), strict=True))
-    asked = all(1 <= i <= model.n_updates and f in forms and e in exponents for i, f, e in later)
-    exam.true(asked, "path_ has rounds that were not asked for")
-    for i, f, e in later:
-        exam.true(i == 1 or (i - 1, f, e) in later, f"path_ has a round {i} without the one before it")
-    exam.true(len(set(later)) == len(later), "path_ has a round twice")
+    plain = path.iterations == 0
+    exam.true(bool(plain[0]), "path_ does not begin without a metric")
+    exam.true(
+        all(
+            (path.forms[k], path.exponents[k], path.after[k]) == ("none", 1.0, k)
+            for k in np.flatnonzero(plain)
+        ),
+        "a round of path_ has a metric before one was learned",
+    )
+    seen: set[tuple[int, str, float]] = set()
+    for k in np.flatnonzero(~plain):
+        before = int(path.after[k])
+        own = (path.forms[k], float(path.exponents[k]))
+        asked = own[0] in forms and own[1] in exponents and path.iterations[k] <= model.n_updates
+        exam.true(asked, "path_ has rounds that were not asked for")
+        follows = 0 <= before < k and path.iterations[before] == path.iterations[k] - 1
+        same = follows and (plain[before] or own == (path.forms[before], float(path.exponents[before])))
+        exam.true(same, f"path_ has a round {path.iterations[k]} without the one before it")
+        exam.true((before, *own) not in seen, "path_ has a round twice")
+        seen.add((before, *own))
     if model.alpha is not None:
         exam.same("path_.alphas", path.alphas, np.full(len(path.errors), float(model.alpha)))
 
@@ -108,18 +119,20 @@ def _rounds(
     path = model.path_
     centred = X - w @ X / w.sum()
     spread = (centred.T * w / w.sum()) @ centred
-    found: dict[tuple[int, str, float], list[_Function]] = {}
+    found: dict[int, list[_Function]] = {}
+    coarse: list[int] = []
     for k in range(len(path.errors)):
-        step = (int(path.iterations[k]), path.forms[k], float(path.exponents[k]))
         # of all rows, and of those of each fold
         among = [np.arange(len(X)), *(fold.learned for fold in folds_of(len(X)))]
         roots = [np.eye(X.shape[1])] * len(among)
-        if k:
-            before = (0, "none", 1.0) if step[0] == 1 else (step[0] - 1, *step[1:])
+        before = int(path.after[k])
+        if before < k:
             if before not in found:
+                coarse.append(k)
                 continue
             last = zip(found[before], among, strict=False)
-            roots = [_metric(each, X[i], w[i], step[1], step[2], model.rank, spread) for each, i in last]
+            shape = (path.forms[k], float(path.exponents[k]))
+            roots = [_metric(each, X[i], w[i], *shape, model.rank, spread) for each, i in last]
         leaf = learned.leaf.with_params({"lengthscale": float(path.bandwidths[k])})
         assert isinstance(leaf, Radial)
         alpha = float(path.alphas[k])
@@ -128,8 +141,8 @@ def _rounds(
             exam.cannot("a round without a leave-one-out error")
             return chosen
         if digits > 1e-4:
-            exam.cannot(f"the rounds from {k} on: rounding is more than the penalty")
-            return chosen
+            coarse.append(k)
+            continue
         fits = [
             _left_out(root, leaf, X[i], Y[i], w[i], alpha, bool(model.fit_intercept))
             for root, i in zip(roots, among, strict=False)
@@ -144,10 +157,15 @@ def _rounds(
         else:
             # too few rows, no time, or no metric: later rounds of the folds are not there either
             fits = fits[:1]
-        found[step] = fits
+        found[k] = fits
         if k == path.best:
             _same_metric(exam, learned, roots[0] @ roots[0].T, near)
             chosen = errors
+    if coarse:
+        exam.cannot(
+            f"{len(coarse)} of {len(path.errors)} rounds, from {coarse[0]} on: in them, or in one that their "
+            "metric comes from, rounding is more than the penalty"
+        )
     return chosen
 
 

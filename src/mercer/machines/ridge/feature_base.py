@@ -22,7 +22,7 @@ from mercer.machines.ridge.feature_kernel import (
     given_bandwidth,
     metric_of,
 )
-from mercer.machines.ridge.feature_search import FeaturePath, Sample, Search, search
+from mercer.machines.ridge.feature_search import UNTOLD, FeaturePath, Sample, Search, search
 from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.parts import Options
 from mercer.machines.shared.base import as_machine_kernel, generator
@@ -180,10 +180,15 @@ class FeatureMachine(RidgeMachine):
             return self._search(samples[0], self.n_updates)
         few = np.linspace(0, len(index) - 1, min(len(index), RACED)).astype(np.intp)
         trials = [self._search(sample.of_rows(few), RACED_UPDATES) for sample in samples]
-        best = int(np.argmin([found.path().judged[found.best()] for found, _ in trials]))
         whole = len(few) == len(index) and self.n_updates <= RACED_UPDATES
-        chosen, status = trials[best] if whole else self._search(samples[best], self.n_updates)
-        return chosen, Status.worst([status, *(ended for _, ended in trials)])
+        if not whole:
+            told = [found.judged_error for found, _ in trials]
+            # where some rows tell nothing, all of them choose
+            left = samples if min(told) > UNTOLD else [samples[int(np.argmin(told))]]
+            ended = [status for _, status in trials]
+            trials = [self._search(sample, self.n_updates) for sample in left]
+            return _best(trials), Status.worst([*ended, *(status for _, status in trials)])
+        return _best(trials), Status.worst([status for _, status in trials])
 
     def _sample(self, leaf: Radial, X: Array, T: Array, w: Array, at_end: float) -> Sample:
         alpha = self.alpha if self.alpha is None else float(self.alpha)
@@ -362,6 +367,10 @@ def _kernel_of(asked: Asked, found: Search, best: int) -> Kernel:
     """k(‖(x - z) R‖ / ℓ) of a round, as one expression of the language."""
     done = found.rounds[best]
     return asked.kernel(found.sample.closed(done.bandwidth), metric_of(found.roots[best], done.form))
+
+
+def _best(trials: list[tuple[Search, Status]]) -> Search:
+    return min((found for found, _ in trials), key=lambda found: found.judged_error)
 
 
 def _said(path: FeaturePath, searched: int, rows: int, leaf: Radial, leaves: tuple[Radial, ...]) -> str:

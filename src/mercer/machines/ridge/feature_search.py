@@ -1,6 +1,7 @@
 """Which metric, bandwidth and penalty: rounds of fitting and measuring gradients, judged on rows held out.
 
-    round 0     the rows as they are (standardised), bandwidth and penalty by leave-one-out
+    round 0     the rows as they are (standardised), bandwidth and penalty by leave-one-out; where these leave
+                nearly all of the variance, narrow bandwidths too
     round r     the metric of the function of round r - 1, bandwidth and penalty from there on
 
 Each form of the metric (full, diagonal) and each exponent is a chain of rounds of its own. A metric has seen
@@ -40,6 +41,10 @@ from mercer.typing import Array, Integers
 # Where each round looks first: bandwidths in units of the distance between rows, and penalties.
 BANDWIDTHS = (0.2, 1.0, 5.0, 30.0, 200.0)
 PENALTIES = (1e-7, 1e-5, 1e-3, 1e-1)
+# Where more of the variance than this is left, errors tell no bandwidth from another: rounds start from these
+# too, in the same units, because a function that fits nothing yet has slopes.
+UNTOLD = 0.9
+NARROW = (0.2, 1.0)
 # So many rows, evenly spread, tell which of them is worth a look on all.
 SCREENED = 400
 # How far it may go.
@@ -57,13 +62,14 @@ LEAST_OF_A_FOLD = 5
 
 
 class Round(NamedTuple):
-    """One fit of the search: its place in the path, and its mean squared errors.
+    """One fit of the search: how often the metric was learned, from which fit, and mean squared errors.
 
     `error` is that of leaving one out, `expected` the same without what flatters in it; infinite where there
     are too few rows, or no time.
     """
 
     iteration: int
+    after: int
     form: str
     exponent: float
     bandwidth: float
@@ -76,6 +82,9 @@ class Round(NamedTuple):
 class FeaturePath:
     """Every fit of a search, in the order in which it was made, and which of them was taken.
 
+    The metric of a fit is that of the function of an earlier one, `after`; those without one are after
+    themselves.
+
     `errors` are mean squared leave-one-out errors in units of the spread of the targets, so that 1 is what
     the mean alone would have; the metric had seen the row. `expected` are these times what that flatters by,
     which rows say that the metric had not seen: by them one is taken. They are infinite where there are too
@@ -83,6 +92,7 @@ class FeaturePath:
     """
 
     iterations: Integers
+    after: Integers
     forms: tuple[str, ...]
     exponents: Array
     bandwidths: Array
@@ -98,6 +108,7 @@ class FeaturePath:
 
         return cls(
             np.array([each.iteration for each in rounds]),
+            np.array([each.after for each in rounds]),
             tuple(each.form for each in rounds),
             column("exponent"),
             column("bandwidth"),
@@ -307,6 +318,16 @@ class Judge:
                 best = at
         return best
 
+    def narrow(self) -> list[Point]:
+        """Narrow bandwidths, each with the penalty of the least error."""
+        sample = self.sample
+        penalties = PENALTIES if sample.alpha is None else (sample.alpha,)
+        found = []
+        for bandwidth in NARROW:
+            points = [Point.at(sample.distance * bandwidth, alpha) for alpha in penalties]
+            found.append(min(points, key=self.error))
+        return found
+
     def _screened(self, grid: list[Point]) -> list[Point]:
         """The best of these points on a few rows, evenly spread."""
         sample = self.sample
@@ -401,12 +422,13 @@ def held_out(sample: Sample, roots: list[Array], at: Point) -> HeldOut | None:
 
 @dataclass(eq=False)
 class Chain:
-    """Rounds with one form and exponent: where it is now, whether it still gets better, and its folds."""
+    """Rounds with one form and exponent: where it is now, its place in the path, and its folds."""
 
     form: str
     exponent: float
     judge: Judge
     at: Point
+    place: int = 0
     error: float = np.inf
     held: HeldOut | None = None
 
@@ -431,20 +453,32 @@ class Search:
     roots: list[Array] = field(default_factory=list)
     fits: list[LeftOut | None] = field(default_factory=list)
 
-    def begin(self) -> Chain:
+    def begin(self) -> list[Chain]:
         """Round 0: the rows as they are."""
         plain = np.eye(self.sample.X.shape[1])
         judge = Judge(self.sample, plain)
-        chain = Chain("none", 1.0, judge, judge.descend(judge.start()))
-        return self.keep(0, chain, [plain] * len(self.sample.folds))
+        first = judge.start()
+        chains = [self._first(judge, judge.descend(first))]
+        if chains[0].score > UNTOLD and self.sample.bandwidth is None:
+            for at in judge.narrow():
+                if not self.sample.late():
+                    chains.append(self._first(judge, at))
+        return chains
 
-    def keep(self, iteration: int, chain: Chain, roots: list[Array] | None) -> Chain:
+    def _first(self, judge: Judge, at: Point) -> Chain:
+        return self.keep(0, Chain("none", 1.0, judge, at), [judge.root] * len(self.sample.folds))
+
+    def keep(
+        self, iteration: int, chain: Chain, roots: list[Array] | None, last: Chain | None = None
+    ) -> Chain:
         """Note a round; `roots` are its metrics on the folds, None where one of these has none."""
         chain.error = chain.judge.error(chain.at)
         if roots:
             chain.held = held_out(self.sample, roots, chain.at)
         errors = (chain.error, chain.expected)
-        done = Round(iteration, chain.form, chain.exponent, *chain.at.values, *errors)
+        chain.place = len(self.rounds)
+        after = chain.place if last is None else last.place
+        done = Round(iteration, after, chain.form, chain.exponent, *chain.at.values, *errors)
         self.rounds.append(done)
         self.roots.append(chain.judge.root)
         self.fits.append(chain.judge.fit(chain.at))
@@ -469,7 +503,7 @@ class Search:
             return None
         judge = Judge(sample, root)
         chain = Chain(form, exponent, judge, judge.descend(judge.start(last.at)))
-        return self.keep(iteration, chain, self._of_folds(last, leaf, form, exponent))
+        return self.keep(iteration, chain, self._of_folds(last, leaf, form, exponent), last)
 
     def _of_folds(self, last: Chain, leaf: Radial, form: str, exponent: float) -> list[Array] | None:
         """The metric of each fold, from the function that its rows had in the last round."""
@@ -492,6 +526,11 @@ class Search:
         expected = np.array([done.expected for done in self.rounds])
         return int(np.argmin(judged(expected, np.array([done.error for done in self.rounds]))))
 
+    @property
+    def judged_error(self) -> float:
+        """What is to be expected of the round that is taken."""
+        return float(self.path().judged[self.best()])
+
     def path(self) -> FeaturePath:
         return FeaturePath.of(self.rounds, self.best())
 
@@ -508,11 +547,9 @@ def search(
     """All rounds of all chains, or those for which there was time; and how it ended."""
     found = Search(sample, rank, verbose)
     with Anytime[Search]() as run:
-        first = found.begin()
+        starts = [chain for chain in found.begin() if np.isfinite(chain.error)]
         run.best = found
-        chains = [(form, exponent, first) for form in forms for exponent in exponents]
-        if not np.isfinite(first.error):
-            chains = []
+        chains = [(form, exponent, first) for form in forms for exponent in exponents for first in starts]
         for iteration in range(1, updates + 1):
             after: list[Chain] = []
             for form, exponent, last in chains:
