@@ -149,13 +149,9 @@ template <class T> class Ascent : private AscentIterate<T> {
 
     // A look tells all pulls: what it lets rest is not read.
     const char* visit(double goal) {
-        double highest = -kInf, lowest = kInf;
         auto pull = [&](size_t k) { return this->v_[k] - b_[this->group_[k]]; };
-        for (size_t k = 0; k < x_.size(); ++k) {
-            if (x_[k] < this->hi_[k]) highest = std::max(highest, pull(k));
-            if (x_[k] > this->lo_[k]) lowest = std::min(lowest, pull(k));
-        }
-        double above = rests_above(highest), below = rests_below(lowest);
+        double above = rests_above(std::max(this->top_[0] - b_[0], this->top_[1] - b_[1]));
+        double below = rests_below(std::min(this->bottom_[0] - b_[0], this->bottom_[1] - b_[1]));
         int64_t count = 0;
         for (size_t k = 0; k < x_.size(); ++k) {
             const bool rests =

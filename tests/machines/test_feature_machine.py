@@ -23,8 +23,8 @@ from mercer import (
 )
 from mercer.arrays import Rows
 from mercer.errors import MemoryBudgetError, ParameterError
+from mercer.machines.ridge.feature_fits import folds_of, left_out
 from mercer.machines.ridge.feature_metric import average_outer_product, gradients, shaped
-from mercer.machines.ridge.feature_search import folds_of, left_out
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 5)) * [1.0, 10.0, 0.1, 3.0, 1.0] + [0.0, 100.0, 0.0, 0.0, 5.0]

@@ -15,10 +15,11 @@ from mercer.errors import InputError
 from mercer.kernels.leaves.families import Radial
 from mercer.machines.margin.calibrate import calibrate
 from mercer.machines.ridge.feature_base import EXPONENTS, FORMS, FeatureMachine, deviations, in_units
+from mercer.machines.ridge.feature_fits import FOLDS, folds_of
 from mercer.machines.ridge.feature_kernel import Learned, given_bandwidth
 from mercer.machines.ridge.feature_machine import FeatureMachineClassifier
 from mercer.machines.ridge.feature_metric import SAME_POINT
-from mercer.machines.ridge.feature_search import FOLDS, FeaturePath, folds_of
+from mercer.machines.ridge.feature_search import FeaturePath
 from mercer.sparse import Matrix
 from mercer.theory.claims import Examination
 from mercer.typing import Array

@@ -14,6 +14,7 @@ from mercer.errors import MemoryBudgetError, ParameterError, warn
 from mercer.gram.cluster import active
 from mercer.kernels.base import Kernel
 from mercer.kernels.leaves.families import Radial
+from mercer.machines.ridge.feature_fits import Sample
 from mercer.machines.ridge.feature_kernel import (
     LEAVES,
     Asked,
@@ -22,7 +23,7 @@ from mercer.machines.ridge.feature_kernel import (
     given_bandwidth,
     metric_of,
 )
-from mercer.machines.ridge.feature_search import UNTOLD, FeaturePath, Sample, Search, search
+from mercer.machines.ridge.feature_search import UNTOLD, FeaturePath, Search, search
 from mercer.machines.ridge.machine import RidgeMachine
 from mercer.machines.ridge.parts import Options
 from mercer.machines.shared.base import as_machine_kernel, generator
