@@ -23,7 +23,7 @@ from mercer.choose.lengthscales import scales
 from mercer.choose.sample import Sample
 from mercer.errors import MercerError
 from mercer.kernels.base import Kernel
-from mercer.machines.gaussian_process.tune import Path, search_path
+from mercer.machines.gaussian_process.moves import Path, search_path
 from mercer.sparse import Matrix
 from mercer.typing import Array
 
@@ -95,8 +95,8 @@ class Guess:
         theta = self.path.theta(point[: self.moves])
         return np.append(theta, point[self.moves :])
 
-    def slope(self, found: Score) -> Array:
-        moved: Array = self.path.T.T @ found.theta
+    def slope(self, point: Array, found: Score) -> Array:
+        moved = self.path.slope(point[: self.moves], found.theta)
         return moved if self.noise is None else np.append(moved, found.noise)
 
     def moved_to(self, point: Array) -> Guess:
@@ -177,8 +177,8 @@ class _Ascent:
         self.meet(point, found.value)
         if found.value < 0 and self.relative:
             # the logarithm of an error, so that a gain is a share of it
-            return float(np.log(-found.value)), self.guess.slope(found) / found.value
-        return -found.value / self.unit, -self.guess.slope(found) / self.unit
+            return float(np.log(-found.value)), self.guess.slope(point, found) / found.value
+        return -found.value / self.unit, -self.guess.slope(point, found) / self.unit
 
     def keep(self, point: Array, found: Score) -> None:
         self.score = found.value

@@ -11,10 +11,11 @@ from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.classification import GaussianProcessClassifier
 from mercer.machines.gaussian_process.evidence import gradient_of
 from mercer.machines.gaussian_process.inverses import Exact, InFeatures, Later
+from mercer.machines.gaussian_process.moves import search_path
 from mercer.machines.gaussian_process.refine import FLAT
 from mercer.machines.gaussian_process.regression import GaussianProcessRegressor
 from mercer.machines.gaussian_process.targets import normalization
-from mercer.machines.gaussian_process.tune import ROUNDING, is_searched, search_path
+from mercer.machines.gaussian_process.tune import ROUNDING, is_searched
 from mercer.machines.shared.base import check_weights, is_open, resolve
 from mercer.machines.shared.examine import examine
 from mercer.machines.shared.examined import (
@@ -193,11 +194,11 @@ def flat(
     kernel: Kernel, asked: Kernel | None, value: float, gradient: Array, size: float, shared: bool
 ) -> Reached:
     """No slope is left but towards limits; where a limit of the search lay is not known of what went far."""
-    slopes = [np.abs(gradient)]
+    ways = [search_path(kernel, kernel.theta)]
     if shared:
-        slopes.append(np.abs(search_path(kernel, kernel.theta, shared=True).T.T @ gradient))
+        ways.append(search_path(kernel, kernel.theta, shared=True))
     bound = 1.01 * FLAT * size + ROUNDING * abs(value)
-    worst = min(float(slope.max(initial=0.0)) for slope in slopes)
+    worst = min(way.slope_left(np.zeros(len(way.names)), gradient) for way in ways)
     moved = np.inf if asked is None else np.abs(kernel.theta - asked.theta)
     if worst > bound and np.any((np.abs(gradient) > bound) & (moved > FAR)):
         return Reached(None, "a hyperparameter went far, and where its search had a limit is not known")

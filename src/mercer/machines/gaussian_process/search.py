@@ -13,6 +13,7 @@ from mercer import clock
 from mercer.errors import MercerError
 from mercer.kernels.base import Kernel
 from mercer.machines.gaussian_process.conditioning import System
+from mercer.machines.gaussian_process.moves import search_path
 from mercer.machines.gaussian_process.refine import ESTIMATED, EXACT, Enough, inverse_curvature
 from mercer.machines.gaussian_process.starts import (
     CHEAP,
@@ -24,7 +25,7 @@ from mercer.machines.gaussian_process.starts import (
     some_rows,
     worth_running,
 )
-from mercer.machines.gaussian_process.tune import Start, Tuned, maximise, search_path
+from mercer.machines.gaussian_process.tune import Start, Tuned, maximise
 from mercer.machines.shared.base import is_open, wants_each
 from mercer.machines.shared.parameters import steps_allowed
 from mercer.progress import say
@@ -159,7 +160,7 @@ class _Task:
         size = count * self.Y.shape[1]
 
         def gradient(u: Array) -> Array:
-            slope: Array = -(path.T.T @ objective(path.theta(u))[1]) / size
+            slope: Array = -path.slope(u, objective(path.theta(u))[1]) / size
             return slope
 
         try:

@@ -7,7 +7,6 @@ slope that is left is small in these units.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +20,8 @@ from scipy.optimize import minimize
 from mercer import clock
 from mercer.errors import InputError, NotFiniteError, NotPositiveDefiniteError
 from mercer.kernels.base import Kernel
+from mercer.machines.gaussian_process.moves import FACTOR, Path, listed_as, restart_points, search_path
 from mercer.machines.gaussian_process.refine import EXACT, FLAT, Enough, descend
-from mercer.params import Parameter
 from mercer.progress import say
 from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Note, NoteKind, Status
@@ -32,14 +31,9 @@ from mercer.typing import Array, Seed
 Objective = Callable[[Array], tuple[Any, ...]]
 """θ → the value, its gradient and, if anything is worth keeping of the best θ, that."""
 
-FACTOR = 1e5  # by how much a parameter without bounds may grow or shrink in one search
-LOGIT = 15.0  # how far a bounded parameter's logit goes: within 3e-7 of its interval's ends
-END = 5.0  # a logit beyond this is within one per cent of the end of its interval
 SLOPE = 1e-6  # per observation: where L-BFGS-B stops
 ROUNDING = 1e-9  # of the value: a slope below this cannot be told from none
 GAIN = 1e-11  # per observation: a step that gains less is the last
-SPREAD = 1.5  # standard deviation of a restart's logarithms
-_ENTRY = re.compile(r"\[\d+\]$")  # one number of a list: lengthscale[2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,100 +68,6 @@ class Tuned:
 def is_searched(kernel: Kernel | None, optimizer: str | None) -> TypeGuard[Kernel]:
     """Whether there is a search: of a kernel with something to choose, and by an optimizer."""
     return kernel is not None and optimizer is not None and len(kernel.theta) > 0
-
-
-# ── where θ may go ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """θ = origin + T u: the numbers u that a search moves, their limits and the parameters they stand for."""
-
-    origin: Array
-    T: Array
-    low: Array
-    high: Array
-    names: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
-
-    def theta(self, u: Array) -> Array:
-        return self.origin + self.T @ u
-
-    def limits(self) -> list[tuple[float | None, float | None]]:
-        return [
-            (a if np.isfinite(a) else None, b if np.isfinite(b) else None)
-            for a, b in zip(self.low, self.high, strict=True)
-        ]
-
-    def ended(self, u: Array) -> Array:
-        """-1, 0 or 1 for each number: at its lower limit, between, at its upper limit."""
-        bounded = np.array([p.bounds is not None for p in self.parameters], dtype=bool)
-        theta = self.theta(u)[[int(np.argmax(column)) for column in self.T.T]]
-        below = np.where(bounded, theta <= -END, u <= self.low + 1e-6)
-        above = np.where(bounded, theta >= END, u >= self.high - 1e-6)
-        return np.asarray(above.astype(int) - below.astype(int))
-
-
-def search_path(kernel: Kernel, theta: Array, *, shared: bool = False) -> Path:
-    """All free parameters from θ: a factor of 1e5 around each positive one, its own bounds where it has them.
-
-    With `shared` the numbers of a list (a lengthscale for each column) move together and keep their ratios.
-
-    >>> from mercer import RBF
-    >>> path = search_path(RBF([1.0, 2.0]), RBF([1.0, 2.0]).theta, shared=True)
-    >>> path.names, path.theta(np.array([1.0])).round(3).tolist()
-    (('lengthscale',), [1.0, 1.693])
-    """
-    free = [p for p in kernel.with_theta(theta).parameters if p.free]
-    groups: dict[str, list[int]] = {}
-    for i, p in enumerate(free):
-        name = _ENTRY.sub("", p.name) if shared else p.name
-        groups.setdefault(name, []).append(i)
-    low, high = _limits(free)
-    origin = np.clip(theta, low, high)
-    T = np.zeros((len(free), len(groups)))
-    for column, members in enumerate(groups.values()):
-        T[members, column] = 1.0
-    first = tuple(free[members[0]] for members in groups.values())
-    return Path(
-        origin,
-        T,
-        np.array([(low - origin)[m].max() for m in groups.values()]),
-        np.array([(high - origin)[m].min() for m in groups.values()]),
-        tuple(groups),
-        first,
-    )
-
-
-def _limits(free: Sequence[Parameter]) -> tuple[Array, Array]:
-    low = np.full(len(free), -np.inf)
-    high = np.full(len(free), np.inf)
-    for i, p in enumerate(free):
-        if p.bounds is not None:
-            low[i], high[i] = -LOGIT, LOGIT
-        elif p.domain.logarithmic:
-            low[i], high[i] = p.theta - np.log(FACTOR), p.theta + np.log(FACTOR)
-    return low, high
-
-
-def restart_points(kernel: Kernel, count: int, rng: np.random.Generator) -> list[Array]:
-    """Random θ: logarithms spread around the start, bounded parameters anywhere between their bounds."""
-    free = [p for p in kernel.parameters if p.free]
-    out = []
-    for _ in range(count):
-        z = rng.standard_normal(len(free))
-        u = rng.uniform(0.02, 0.98, len(free))
-        out.append(np.array([_restart(p, zi, ui) for p, zi, ui in zip(free, z, u, strict=True)]))
-    return out
-
-
-def _restart(p: Parameter, z: float, u: float) -> float:
-    """θ of one parameter from a normal number z and a number u between 0 and 1."""
-    if p.bounds is not None:
-        return float(np.log(u / (1 - u)))
-    if p.domain.logarithmic:
-        return p.theta + SPREAD * z
-    return p.theta + SPREAD * z * max(1.0, abs(p.value))
 
 
 # ── the search ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -294,7 +194,7 @@ class _Search:
         with self.lock:
             self.seconds = min(self.seconds, clock.now() - begun)
             self._remember(run, _Point(found, u.copy(), gradient), kept)
-        return -found / self.size, -(run.path.T.T @ gradient) / self.size
+        return -found / self.size, -run.path.slope(u, gradient) / self.size
 
     @property
     def least(self) -> float:
@@ -432,11 +332,9 @@ class _Search:
         )
 
     def _slope(self, run: _Ascent) -> float:
-        """The largest slope that is left, but at limits that are pressed upon."""
+        """The largest slope that is left, but for limits that are pressed upon."""
         assert run.best is not None
-        g = run.path.T.T @ run.best.gradient
-        at = run.path.ended(run.best.u)
-        return float(np.abs(g[at == 0]).max(initial=0.0))
+        return run.path.slope_left(run.best.u, run.best.gradient)
 
     def _ends(self, run: _Ascent) -> tuple[str, str]:
         """What ended at its limit and matters, in words; and what went there since nothing changes any more.
@@ -448,14 +346,14 @@ class _Search:
         assert run.best is not None
         path = run.path
         at = path.ended(run.best.u)
-        slope = np.abs(path.T.T @ run.best.gradient)
+        slope = np.abs(path.slope(run.best.u, run.best.gradient))
         found = [p for p in self.kernel.with_theta(path.theta(run.best.u)).parameters if p.free]
         ended, faded = [], []
         for i in np.flatnonzero(at):
             value = found[int(np.argmax(path.T[:, i]))].value
             text = f"{path.names[i]} = {value:.4g} (its {'lower' if at[i] < 0 else 'upper'} end)"
             pressed = slope[i] > FLAT * self.size
-            noise = at[i] < 0 and _ENTRY.sub("", path.names[i]).endswith("lengthscale")
+            noise = at[i] < 0 and listed_as(path.names[i]).endswith("lengthscale")
             if pressed or noise or path.parameters[i].bounds is not None:
                 ended.append(text)
             else:
