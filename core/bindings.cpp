@@ -164,6 +164,12 @@ NB_MODULE(_core, m) {
     m.def("force_isa", &force_isa, "name"_a,
           "Use this instruction set from now on; False if the CPU lacks it. For tests.");
 
+    m.def("crew_size", &crew_size, "threads"_a, "steps"_a,
+          "How many threads work of so many steps gets, all or one.");
+    m.def(
+        "force_threads", [](bool all) { threads_for_all = all; }, "all"_a,
+        "Give threads to the least work, too, where they are asked for. For tests.");
+
     nb::class_<Program>(m, "Program", "A kernel as a postfix program: rows (opcode, a, b) and parameters.")
         .def(
             "__init__",

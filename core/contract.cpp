@@ -156,7 +156,7 @@ Gradients contract(const Program& program, const Inputs<T>& in, const Weights<T>
     const int64_t groups = group_count(stripes, layout.size * 8);
     const auto hands = deal(stripes, groups);
     const Buffer<double> accumulators = zeros(groups * layout.size);
-    Crew crew(stripes * prep.column_blocks() < 4 ? 1 : threads, poll);
+    Crew crew(crew_size(threads, prep.steps()), poll);
     crew.run(groups, [&](int worker, auto& take) {
         Workspace<T> workspace(prep, &wanted);
         for (int64_t g; (g = take()) >= 0;) {

@@ -4,11 +4,6 @@
 namespace mercer {
 namespace {
 
-// Below this many tiles a second thread costs more than it brings.
-constexpr int64_t kWorthThreads = 8;
-
-int crew_size(int threads, int64_t tiles) { return tiles < kWorthThreads ? 1 : threads; }
-
 // In a diagonal tile the upper triangle decides: K is symmetric to the last bit.
 template <class T> void mirror(T* K, int64_t rows, int64_t ld) {
     for (int64_t i = 1; i < rows; ++i)
@@ -29,7 +24,7 @@ bool gram(const Program& program, const Inputs<T>& in, T* out, int threads, cons
     for (int64_t I = 0; I < nb; ++I) start.push_back(start.back() + mb - prep.first(I));
     const bool past = past_caches<T>(in.n * in.m);
     std::atomic<bool> finite{true};
-    Crew crew(crew_size(threads, start.back()), poll);
+    Crew crew(crew_size(threads, prep.steps()), poll);
     crew.run(start.back(), [&](int worker, auto& take) {
         Workspace<T> workspace(prep);
         const T* K = workspace.work.result;
@@ -94,7 +89,8 @@ void apply(const Program& program, const Inputs<T>& in, const T* V, int64_t r, T
     const std::vector<Task> tasks =
         in.m > 0 && r > 0 ? plan_apply(prep, r, accumulators) : std::vector<Task>();
     const Buffer<double> sums = zeros(accumulators * in.n * r);
-    Crew crew(crew_size(threads, prep.row_blocks() * prep.column_blocks()), poll);
+    // An entry that is not written takes three quarters of the time.
+    Crew crew(crew_size(threads, prep.steps() / 4 * 3 + in.n * in.m * (r - 1)), poll);
     crew.run(int64_t(tasks.size()), [&](int worker, auto& take) {
         Workspace<T> workspace(prep);
         Buffer<T> products(prep.tile * wide);
@@ -141,7 +137,7 @@ template <class T>
 void diag(const Program& program, const Inputs<T>& in, T* out, int threads, const Poll& poll) {
     Prepared<T> prep(program, in, true);
     const int64_t blocks = prep.row_blocks();
-    Crew crew(blocks < 64 ? 1 : threads, poll);
+    Crew crew(crew_size(threads, prep.steps()), poll);
     crew.run(blocks, [&](int worker, auto& take) {
         Workspace<T> workspace(prep);
         for (int64_t J; (J = take()) >= 0;) {

@@ -140,6 +140,9 @@ template <class T> void check(const Program& program, const Inputs<T>& in) {
     }
 }
 
+// Of one number, such as an exponential or a sine, in multiply-adds.
+constexpr int64_t kStep = 8;
+
 template <class T>
 Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal, bool written)
     : isa(kernels<T>()), diagonal(diagonal) {
@@ -153,6 +156,13 @@ Prepared<T>::Prepared(const Program& program, const Inputs<T>& in, bool diagonal
     call.n = in.n;
     call.m = in.m;
     call.same = in.same;
+    entry_steps_ = kStep;
+    for (const Op& op : program.ops) {
+        if (op.primitive < 0) entry_steps_ += kStep;
+        else
+            entry_steps_ +=
+                terms(in.views[size_t(op.a)], in.n) * (op.code == SQDIST || op.code == DOT ? 1 : kStep);
+    }
     int64_t widest = 0;
     std::vector<char> used(in.views.size(), 0), squared(in.views.size(), 0), turned(in.views.size(), 0);
     for (const Op& op : program.ops)

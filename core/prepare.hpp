@@ -65,6 +65,12 @@ template <class T> struct SparseIndex {
     std::vector<T> value_;
 };
 
+// About how many products of two rows an entry takes for a view, counted in those of dense rows.
+template <class S> int64_t terms(const ViewInput<S>& v, int64_t n) {
+    constexpr int64_t kSparseTerm = 8;
+    return v.sparse ? kSparseTerm * int64_t(v.sx.indices.size()) / std::max<int64_t>(n, 1) : v.d;
+}
+
 // A call made ready: `call` points into this object and into the caller's arrays.
 template <class T> class Prepared {
   public:
@@ -87,6 +93,9 @@ template <class T> class Prepared {
         t.ld = round_up(t.cols, isa.panel);
         return t;
     }
+    // About how long its entries take to evaluate, in steps of crew_size().
+    int64_t steps() const { return entries() * entry_steps_; }
+    int64_t entry_steps() const { return entry_steps_; }
     int64_t row_blocks() const { return (call.n + tile - 1) / tile; }
     int64_t column_blocks() const { return (call.m + tile - 1) / tile; }
     // First column block of a stripe: the diagonal in same mode.
@@ -97,6 +106,12 @@ template <class T> class Prepared {
     }
 
   private:
+    int64_t entries() const {
+        if (diagonal) return call.n;
+        return call.same ? call.n * (call.n + 1) / 2 : call.n * call.m;
+    }
+
+    int64_t entry_steps_;
     std::vector<View<T>> views_;
     std::vector<Row<T>> rows_;
     std::vector<const double*> columns_;

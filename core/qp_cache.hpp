@@ -140,7 +140,7 @@ template <class T> class RowCache {
         const Poll no_poll;
         for (int64_t first = 0, end; first < all; first = end) {
             end = std::min(all, std::max(first + 1, slots[size_t(first)] * stride_ / stride));
-            Crew crew((end - first) * count < (1 << 18) ? 1 : threads, no_poll);
+            Crew crew(crew_size(threads, 4 * (end - first) * count), no_poll);
             crew.run((end - first + kTogether - 1) / kTogether, [&](int, auto& take) {
                 for (int64_t t; (t = take()) >= 0;)
                     for (int64_t k = first + t * kTogether; k < std::min(end, first + (t + 1) * kTogether);

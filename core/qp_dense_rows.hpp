@@ -10,9 +10,6 @@
 namespace mercer {
 namespace {
 
-// Below this many entries a second thread costs more than it brings.
-constexpr int64_t kWorthThreads = 1 << 17;
-
 // Positions as runs of neighbours, which are copied and summed at the speed of memory.
 struct ColumnRuns {
     struct Part {
@@ -109,7 +106,7 @@ template <class T, class S> class DenseRows final : public RowSource<T> {
                const Poll& poll) override {
         const auto pieces = all_.cut(2048);
         const int64_t count = int64_t(which.size());
-        Crew crew(this->n * count < kWorthThreads ? 1 : threads, poll);
+        Crew crew(crew_size(threads, this->n * count), poll);
         crew.run(int64_t(pieces.size()), [&](int worker, auto& take) {
             std::vector<const S*> rows(which.size());
             for (int64_t t; (t = take()) >= 0;) {

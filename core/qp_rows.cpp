@@ -103,14 +103,6 @@ template <class S> Origins centres(const Program& program, const Inputs<S>& data
     return out;
 }
 
-// About how many products an entry of K takes, counted in those of dense rows.
-constexpr int64_t kSparseTerm = 8;
-template <class S> int64_t terms(const Inputs<S>& data) {
-    int64_t total = 0;
-    for (const ViewInput<S>& v : data.views)
-        total += v.sparse ? kSparseTerm * int64_t(v.sx.indices.size()) / std::max<int64_t>(data.n, 1) : v.d;
-    return total;
-}
 // Up to so many a row in float32 takes less time than the first touch of its memory.
 constexpr int64_t kCheapTerms = 128;
 
@@ -158,7 +150,7 @@ template <class T> class Block {
         call.views = views.data();
         call.rows = rows.data();
         const int64_t tile = prep_.tile, nb = (call.n + tile - 1) / tile, mb = (call.m + tile - 1) / tile;
-        Crew crew(call.n * call.m < kWorthThreads ? 1 : threads, poll);
+        Crew crew(crew_size(threads, call.n * call.m * prep_.entry_steps()), poll);
         crew.run(mb, [&](int worker, auto& take) {
             Workspace<T> workspace(prep_);
             for (int64_t J; (J = take()) >= 0;)
@@ -200,7 +192,9 @@ template <class T, class S> class TileRows final : public RowSource<T> {
         find_norms();
         this->exact = std::is_same_v<T, double>;
         if (!this->exact) origin_ = centres(program, data_);
-        this->cheap = terms(data_) <= kCheapTerms;
+        int64_t products = 0;
+        for (const ViewInput<S>& v : data_.views) products += terms(v, data_.n);
+        this->cheap = products <= kCheapTerms;
     }
     // For products alone, with diagonals that are known.
     TileRows(const Program& program, const Inputs<S>& data, const std::vector<int64_t>& which,

@@ -44,6 +44,11 @@ class Team {
         if (team && team->busy_) return nullptr;
         return team;
     }
+    // Whether the next crew of this thread finds helpers that have begun.
+    static bool waiting() {
+        const Team* team = at_hand();
+        return team && !team->helpers_.empty();
+    }
     // Runs job(1) .. job(count) on helpers and own() here, and returns when all are done; while it waits it
     // calls idle() every `period`.  A helper that the system refuses is one less.  Nothing may throw.
     template <class Own, class Idle>
@@ -108,6 +113,18 @@ class Team {
     std::condition_variable wake_, done_;
     std::vector<std::thread> helpers_;
 };
+
+// Whether the least work gets threads, too: for tests of what threads may not change.
+inline std::atomic<bool> threads_for_all{false};
+
+// How many threads work of so many steps gets, all or one.  A step is a multiply-add, some thirtieth of a
+// nanosecond: a thread takes 50 to 100 us to begin, a helper that waits a part of that to wake, and work that
+// one thread has done by then is done sooner without.
+inline int crew_size(int threads, int64_t steps) {
+    constexpr int64_t kToBegin = 1 << 23, kToWake = 1 << 20;
+    if (threads <= 1 || threads_for_all) return threads;
+    return steps < (Team::waiting() ? kToWake : kToBegin) ? 1 : threads;
+}
 
 class Crew {
   public:

@@ -47,6 +47,14 @@ def isa(request):
     _core.force_isa(before)
 
 
+@pytest.fixture(scope="module")
+def threads_for_all():
+    """Small work has the threads that it is asked to have, which it would lose time by."""
+    _core.force_threads(True)
+    yield
+    _core.force_threads(False)
+
+
 def pytest_collection_modifyitems(items):
     """The name of a test is the same in every process: parallel runs compare the names,
     and a red one can be repeated.

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from core.programs import Problem, encode
 from mercer import _core
 
+pytestmark = pytest.mark.usefixtures("threads_for_all")
+
 X = np.random.default_rng(0).normal(size=(6, 3))
 K = np.empty((6, 6))
 RBF = encode("SQDIST", "RBF")
@@ -178,6 +180,18 @@ def _flat(answer):
     yield from answer["views"]
     for pair in answer["inputs"]:
         yield from pair
+
+
+def test_little_work_starts_no_thread_unless_told_to():
+    """What one thread has done before another has begun."""
+    little, much = 40 * 30**2, 40 * 2000**2
+    assert [_core.crew_size(t, little) for t in (1, 2, 8)] == [1, 2, 8]
+    _core.force_threads(False)
+    try:
+        assert [_core.crew_size(t, little) for t in (1, 2, 8)] == [1, 1, 1]
+        assert [_core.crew_size(t, much) for t in (1, 2, 8)] == [1, 2, 8]
+    finally:
+        _core.force_threads(True)
 
 
 def test_a_child_forked_after_threads_ran_can_compute():

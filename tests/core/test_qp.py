@@ -22,6 +22,8 @@ from mercer.solve.box import BoxProblem
 from mercer.solve.qp import tiled, working_set, working_sets
 from mercer.solve.solution import NoteKind
 
+pytestmark = pytest.mark.usefixtures("threads_for_all")
+
 
 def problem(rng, n, N, rank=None):
     """A random program: K of some rank, several variables per row allowed, some C = 0."""

@@ -15,6 +15,8 @@ from mercer.solve import core, qp
 from mercer.solve.box import BoxProblem
 from mercer.solve.qp import working_sets
 
+pytestmark = pytest.mark.usefixtures("threads_for_all")
+
 
 def pairs_of(labels, C=1.0):
     """One problem for each pair of classes, as one against one has them."""

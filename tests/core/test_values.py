@@ -9,6 +9,8 @@ from core import referee
 from core.programs import PRIMITIVES, UNARIES, Problem, encode
 from mercer import _core
 
+pytestmark = pytest.mark.usefixtures("threads_for_all")
+
 TOLERANCE = {np.float64: 1e-13, np.float32: 2e-5}
 
 

@@ -8,6 +8,8 @@ from core.programs import Problem, encode
 from mercer import _core
 from mercer.memory import room
 
+pytestmark = pytest.mark.usefixtures("threads_for_all")
+
 RBF = encode("SQDIST", "RBF")
 # Bytes from which the core writes past the caches (kLargeOutput), and sides of such matrices.
 LARGE = 16 << 20

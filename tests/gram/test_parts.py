@@ -13,6 +13,8 @@ from mercer.gram import Tiles
 from mercer.gram.core import PART_ROWS, Parts
 from mercer.gram.lines import Lines
 
+pytestmark = pytest.mark.usefixtures("threads_for_all")
+
 KERNEL = 1.5 * RBF(2.0) * Linear() + White(0.3)
 
 

@@ -17,6 +17,8 @@ from mercer.errors import ParameterError
 from mercer.gram import Dense, Tiles
 from mercer.threads import FEW, available, threads, threads_for
 
+pytestmark = pytest.mark.usefixtures("threads_for_all")
+
 KERNEL = 2.0 * RBF([1.0, 0.5, 2.0]) * Periodic(3.0) + White(0.1)
 X = np.random.default_rng(0).normal(size=(900, 3))
 V = np.random.default_rng(1).normal(size=(900, 2))

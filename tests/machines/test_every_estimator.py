@@ -706,6 +706,7 @@ def test_a_kernel_that_is_none_is_refused_with_its_place(s):
 
 
 @every([s for s in SUBJECTS if takes(s, "n_jobs")])
+@pytest.mark.usefixtures("threads_for_all")
 def test_threads_do_not_change_a_bit(s):
     rng = np.random.default_rng(0)
     rows, new = rng.normal(size=(90, 3)), rng.normal(size=(20, 3))
