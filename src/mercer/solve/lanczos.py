@@ -21,7 +21,7 @@ from mercer.panels import Entries
 from mercer.solve import core
 from mercer.solve.anytime import Anytime
 from mercer.solve.solution import Status
-from mercer.threads import threads
+from mercer.threads import no_blas_threads, threads
 from mercer.typing import Array
 
 EPS = float(np.finfo(np.float64).eps)
@@ -71,7 +71,8 @@ def leading_pairs(
     if not basis.grow(max(FIRST_CHECK * k, LEAST_CHECK)) and basis.m < k:
         return None
     found = False
-    with Anytime[_Basis](best=basis) as run:
+    # After an eigenproblem of some ten numbers, threads of BLAS would run in circles beside the products.
+    with no_blas_threads(), Anytime[_Basis](best=basis) as run:
         found = basis.converge(max(tol, EPS)) and basis.holds_all()
     status = Status.CONVERGED
     if run.interrupted:
