@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "quantiles": {"errors", "params", "typing"},
     "scales": {"errors", "typing"},
     "blas": {"panels", "typing"},
-    "lapack": {"blas", "panels", "typing"},
+    "lapack": {"blas", "panels", "threads", "typing"},
     "panels": {"typing"},
     "params": {"errors", "typing"},
     "frames": {"typing"},

@@ -18,6 +18,7 @@ from mercer.blas import matmul as matmul
 from mercer.blas import syrk as syrk
 from mercer.blas import trsm as trsm
 from mercer.panels import clear_above
+from mercer.threads import no_blas_threads
 from mercer.typing import Array, Integers
 
 # Of a matrix whose factor takes no time, whatever its numbers are.
@@ -30,6 +31,10 @@ TRIANGLE = 256
 GROWTH = 200.0
 # Columns of an inverse that are made at a time: some blocks of a triangle.
 COLUMNS = 2 * TRIANGLE
+
+# Multiplications of a triangle that one thread has done in a millisecond. A thread of BLAS that helped with
+# them would then run in circles, some tenth of a second long, on the core that other work wants.
+QUICK = 3e7
 
 # ── factors ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -153,12 +158,20 @@ def cholesky(A: Array, *, overwrite_a: bool = False) -> Array:
 def solve_triangular(L: Array, B: Array, *, trans: str = "N") -> Array:
     """L⁻¹B, or L⁻ᵀB with trans="T"; L lower."""
     columns = B.size // max(len(L), 1)
-    if float(len(L)) ** 2 * columns < LONG or L.dtype != np.float64:
-        found: Array = linalg.solve_triangular(L, B, lower=True, trans=trans, check_finite=False)
-        return found
+    work = float(len(L)) ** 2 * columns
+    if work < QUICK:
+        with no_blas_threads():
+            return _short_triangular(L, B, trans)
+    if work < LONG or L.dtype != np.float64:
+        return _short_triangular(L, B, trans)
     X = in_fortran_order(np.asarray(B, dtype=np.float64).reshape(len(L), columns), False)
     trsm(L, X, trans=trans)
     return X.reshape(B.shape)
+
+
+def _short_triangular(L: Array, B: Array, trans: str) -> Array:
+    found: Array = linalg.solve_triangular(L, B, lower=True, trans=trans, check_finite=False)
+    return found
 
 
 def cho_solve(L: Array, B: Array) -> Array:

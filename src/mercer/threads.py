@@ -21,12 +21,14 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cache
 from itertools import product
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController, register
 
@@ -38,6 +40,9 @@ FEW_ROWS = 1024
 
 # Set by threadpoolctl.threadpool_limits, and only there.
 _limit: list[int | None] = [None]
+
+Part = TypeVar("Part")
+Answer = TypeVar("Answer")
 
 # Entries of a matrix that are no work for two threads.
 FEW = 128 * 128
@@ -246,3 +251,26 @@ def blas_for(rows: int | None) -> _Holding:
     if rows is not None and rows <= FEW_ROWS:
         return no_blas_threads()
     return one_blas()
+
+
+def side_by_side(work: Callable[[Part], Answer], parts: Sequence[Part], n_jobs: int | None) -> list[Answer]:
+    """What `work` makes of each part, in their order: the parts in threads, and every copy of BLAS without.
+
+    For products of long and narrow matrices, which NumPy computes without the interpreter, and of which
+    OpenBLAS makes little with threads of its own. The number of threads decides who does a part and nothing
+    else. What `work` takes must be short: Ctrl-C waits for the parts that have begun.
+
+    >>> side_by_side(lambda part: part**2, [1, 2, 3], n_jobs=2)
+    [1, 4, 9]
+    """
+    workers = min(threads(n_jobs), len(parts))
+    with no_blas_threads():
+        if workers <= 1:
+            return [work(part) for part in parts]
+        pool = ThreadPoolExecutor(workers)
+        try:
+            # A context belongs to one thread at a time.
+            begun = [pool.submit(copy_context().run, work, part) for part in parts]
+            return [answer.result() for answer in begun]
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -10,12 +10,12 @@ import threading
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from mercer import RBF, Periodic, White
 from mercer.errors import ParameterError
 from mercer.gram import Dense, Tiles
-from mercer.threads import FEW, available, threads, threads_for
+from mercer.threads import FEW, available, side_by_side, threads, threads_for
 
 pytestmark = pytest.mark.usefixtures("threads_for_all")
 
@@ -130,3 +130,32 @@ def test_python_goes_on_while_the_core_computes():
     stop.set()
     ticker.join()
     assert during >= 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_side_by_side_keeps_the_order_and_the_settings_of_the_caller(count, n_jobs):
+    def work(part):
+        assert np.geterr()["under"] == "raise"
+        return part**2
+
+    with np.errstate(under="raise"):
+        assert side_by_side(work, range(count), n_jobs) == [part**2 for part in range(count)]
+
+
+def test_side_by_side_says_what_a_part_fails_by_and_begins_no_other():
+    seen = []
+
+    def work(part):
+        seen.append(part)
+        raise ValueError(f"part {part}")
+
+    with pytest.raises(ValueError, match="part 0"):
+        side_by_side(work, range(1000), 2)
+    assert len(seen) < 1000
+
+
+def test_blas_has_its_threads_again_after_work_side_by_side():
+    before = [library.num_threads for library in ThreadpoolController().lib_controllers]
+    side_by_side(lambda part: part, range(3), 2)
+    assert [library.num_threads for library in ThreadpoolController().lib_controllers] == before

@@ -226,3 +226,26 @@ def test_targets_that_are_zero_or_rows_that_are_all_landmarks_have_a_penalty():
     assert FalkonRegressor(K, landmarks=Z).fit(X, np.zeros(240)).alpha_ > 0
     every = FalkonRegressor(K, 240, random_state=0).fit(X, np.sin(X[:, 0]))
     assert every.alpha_ > 0 and every.certificate_.converged
+
+
+@pytest.mark.parametrize("memory", ["0MiB", "1GiB"])
+@pytest.mark.parametrize("rows", [100, 5000])
+def test_stripes_of_rows_in_threads_change_no_bit(rows, memory, monkeypatch):
+    monkeypatch.setattr(streamed, "STRIPE", 64)
+    rng = np.random.default_rng(rows)
+    labels = rng.integers(0, 5, size=rows)
+    A = CENTRES[labels] + rng.normal(size=(rows, 3))
+    models = [
+        FalkonClassifier(K, alpha=0.1, landmarks=Z, memory=memory, n_jobs=jobs).fit(A, labels)
+        for jobs in (1, 2, 3)
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.decision_function(A), models[0].decision_function(A))
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 1000, 5000])
+def test_stripes_are_all_rows_once_and_no_more_than_there_are_sums(n, monkeypatch):
+    monkeypatch.setattr(streamed, "STRIPE", 64)
+    parts = streamed.stripes(n)
+    assert [i for part in parts for i in range(part.start, part.stop)] == list(range(n))
+    assert len(parts) <= streamed.STRIPES

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -24,12 +25,18 @@ from mercer.panels import even, whole_from_lower
 from mercer.solve import Cholesky, cg, factor
 from mercer.solve.solution import Solution
 from mercer.sparse import Matrix, dense
+from mercer.threads import side_by_side
 from mercer.typing import Array, Labels
 
 # Rows whose features stay in cache between a product with them and one with their transpose.
 CHUNK = 256
 # Rows whose features are computed in float64 before they are rounded.
 PANEL = 1024
+# Rows of a stripe at least, and stripes of a tile at most: each has a sum of its own.
+STRIPE = 2048
+STRIPES = 16
+# Columns from which products are worth threads.
+WIDE = 4
 
 # Targets or weights of some rows, from what the source says of them and their places among all rows.
 Targeting: TypeAlias = Callable[[Labels, slice], Array]
@@ -216,7 +223,7 @@ class Streamed:
             w = w if weights is None else weights(w, rows)
             Y = targets(y, rows)
             weighted = w[:, None] * Y
-            b = b + K.T @ weighted
+            b = b + self._against(K, weighted)
             size += float(np.vdot(weighted, Y))
             if not np.all(w == 1.0):
                 K = np.multiply(K, np.sqrt(w)[:, None], out=K if own else None)
@@ -239,22 +246,31 @@ class Streamed:
         """ΦᵀWY."""
         out: Array = np.zeros(1)
         for K, y, w, rows in self.tiles():
-            out = out + K.T.astype(np.float64, copy=False) @ (w[:, None] * targets(y, rows))
+            out = out + self._against(K, w[:, None] * targets(y, rows))
         return self.whiten(out)
 
     def right_side_of(self, pull: Array) -> Array:
         """Φᵀ pull, with a row of `pull` for every row."""
         out: Array = np.zeros(1)
         for K, _, _, rows in self.tiles():
-            out = out + K.T.astype(np.float64, copy=False) @ pull[rows]
+            out = out + self._against(K, pull[rows])
         return self.whiten(out)
+
+    def _against(self, K: Array, V: Array) -> Array:
+        """KᵀV."""
+
+        def work(stripe: slice) -> Array:
+            summed: Array = _exact(K[stripe]).T @ V[stripe]
+            return summed
+
+        return in_stripes(work, len(K), jobs_for(V, self.n_jobs))
 
     def curvatures(self, T: Array) -> Curved:
         """Products with Tᵀ k(Z, x) S k(x, Z) T; k(x, Z) T is kept in float32 if it fits in memory."""
         needed = 4 * self.n * T.shape[1]
         if needed > self.memory or clock.late():
             return Anew(self, T)
-        kept = Rounded(self.n, T.shape[1])
+        kept = Rounded(self.n, T.shape[1], self.n_jobs)
         # What is left is for k(x, Z) itself.
         self.memory -= needed
         self.keep()
@@ -266,18 +282,26 @@ class Streamed:
         """Σ k(Z, x) s (k(x, Z) c), with a row of S for every row."""
         out: Array = np.zeros(1)
         for K, _, _, rows in self.tiles():
-            K = K.astype(np.float64, copy=False)
-            out = out + K.T @ (S[rows] * (K @ c))
+            out = out + self._bent(K, c, S[rows])
         return out
 
     def bent_by_weight(self, c: Array, weights: Weighting | None) -> Array:
         """Σ w k(Z, x) k(x, Z) c, with the weights of the rows or what `weights` makes of them."""
         out: Array = np.zeros(1)
         for K, _, w, rows in self.tiles():
-            K = K.astype(np.float64, copy=False)
             w = w if weights is None else weights(w, rows)
-            out = out + K.T @ (w[:, None] * (K @ c))
+            out = out + self._bent(K, c, w[:, None])
         return out
+
+    def _bent(self, K: Array, c: Array, S: Array) -> Array:
+        """Kᵀ (S · Kc)."""
+
+        def work(stripe: slice) -> Array:
+            part = _exact(K[stripe])
+            bent: Array = part.T @ (S[stripe] * (part @ c))
+            return bent
+
+        return in_stripes(work, len(K), jobs_for(c, self.n_jobs))
 
     def labels_and_weights(self) -> tuple[Labels, Array]:
         """Targets and weights of all rows, in one pass."""
@@ -288,7 +312,39 @@ class Streamed:
     def values(self, W: Array) -> Array:
         """ΦW for every row: n × columns of W."""
         c = self.basis.coefficients(W)
-        return np.vstack([K.astype(np.float64, copy=False) @ c for K, *_ in self.tiles()])
+        parts = []
+        for K, *_ in self.tiles():
+            parts += self._times(K, c)
+        return np.vstack(parts)
+
+    def _times(self, K: Array, c: Array) -> list[Array]:
+        """Kc by stripes."""
+
+        def work(stripe: slice) -> Array:
+            values: Array = _exact(K[stripe]) @ c
+            return values
+
+        return side_by_side(work, stripes(len(K)), jobs_for(c, self.n_jobs))
+
+
+def stripes(n: int) -> list[slice]:
+    """Rows that a thread does at a time: always the same, since sums depend on where they end."""
+    step = max(STRIPE, -(-n // STRIPES))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def jobs_for(columns: Array, n_jobs: int | None) -> int | None:
+    """Few columns are multiplied before a second thread has its turn with the interpreter."""
+    return n_jobs if columns.shape[1] >= WIDE else 1
+
+
+def in_stripes(work: Callable[[slice], Array], n: int, n_jobs: int | None) -> Array:
+    """The sum of what `work` makes of each stripe of n rows."""
+    return reduce(np.add, side_by_side(work, stripes(n), n_jobs))
+
+
+def _exact(K: Array) -> Array:
+    return K.astype(np.float64, copy=False)
 
 
 class Curved(Protocol):
@@ -311,26 +367,34 @@ class Anew:
 class Rounded:
     """The products of `Curved` from k(x, Z) T in float32: for directions, which need few digits."""
 
-    def __init__(self, n: int, columns: int) -> None:
+    def __init__(self, n: int, columns: int, n_jobs: int | None) -> None:
         self.phi = np.empty((n, columns), dtype=np.float32)
+        self.n_jobs = n_jobs
 
     def fill(self, rows: slice, K: Array, T: Array) -> None:
         """The features of some rows, a panel at a time: what is rounded is still in cache."""
         part = self.phi[rows]
-        for start in range(0, len(K), PANEL):
-            panel = slice(start, start + PANEL)
-            part[panel] = K[panel].astype(np.float64, copy=False) @ T
+
+        def work(panel: slice) -> None:
+            part[panel] = _exact(K[panel]) @ T
+
+        panels = [slice(start, start + PANEL) for start in range(0, len(K), PANEL)]
+        side_by_side(work, panels, self.n_jobs)
 
     def product(self, P: Array, S: Array) -> Array:
-        out = np.zeros(P.shape)
         few = P.astype(np.float32)
-        for start in range(0, len(self.phi), CHUNK):
-            rows = slice(start, start + CHUNK)
-            part = self.phi[rows]
-            values = part @ few
-            values *= S[rows]
-            out += part.T @ values
-        return out
+
+        def work(stripe: slice) -> Array:
+            out = np.zeros(P.shape)
+            for start in range(stripe.start, stripe.stop, CHUNK):
+                rows = slice(start, min(start + CHUNK, stripe.stop))
+                part = self.phi[rows]
+                values = part @ few
+                values *= S[rows]
+                out += part.T @ values
+            return out
+
+        return in_stripes(work, len(self.phi), jobs_for(P, self.n_jobs))
 
 
 class Normal:

@@ -34,7 +34,9 @@ class Centred(GramOperator):
         n = inner.shape[0]
         # Threads of BLAS would save a millisecond here, and then run in circles beside what comes next.
         with no_blas_threads():
-            self.means = np.asarray(inner @ np.full((n, 1), 1.0 / n, dtype=inner.dtype), dtype=np.float64)[:, 0]
+            self.means = np.asarray(inner @ np.full((n, 1), 1.0 / n, dtype=inner.dtype), dtype=np.float64)[
+                :, 0
+            ]
         self.mean = float(self.means.mean())
         super().__init__(inner.dtype, inner.shape)
 
