@@ -9,7 +9,8 @@ took `BEHIND` times the seconds of the strongest one cannot set the ratio, so it
 more threads.
 
 On a virtual machine the first touch of a page can cost the host thirty times what any later one costs. Before
-each timed call 2 GiB are therefore touched and given back, so that no side pays for that by chance.
+each timed call 2 GiB are therefore touched and given back, so that no side pays for that by chance. A short
+call on several threads waits instead until those of BLAS that the side before it woke have gone to sleep.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def watched_memory() -> Iterator[Peak]:
 warm_bytes = 2**31  # touched before each timed call; `--quick` sets 0
 # Seconds: calls below it need little memory, and would rather find their caches as they left them.
 SHORT = 0.05
+# Seconds for which threads of OpenBLAS run in circles after a call, beside those of the next side.
+CIRCLES = 0.15
 # Seconds after which a side is not run again.
 PATIENCE = 10.0
 # A peer so many times slower than the strongest cannot set the ratio.
@@ -91,6 +94,14 @@ def _touch_memory() -> None:
     if warm_bytes:
         page = 512  # float64 numbers
         np.empty(warm_bytes // 8)[::page] = 1.0
+
+
+def _rest(threads: int, before: list[float]) -> None:
+    """No side begins beside what another has left: memory that it gave back, threads that run in circles."""
+    if not before or before[-1] > SHORT:
+        _touch_memory()
+    elif threads > 1:
+        time.sleep(CIRCLES)
 
 
 def race(cell: str, sides: dict[str, Callable[[], Any]], threads: int, repeat: int) -> dict[str, Timing]:
@@ -107,8 +118,7 @@ def race(cell: str, sides: dict[str, Callable[[], Any]], threads: int, repeat: i
                 if not _worth_running(name, times):
                     continue
                 try:
-                    if not times[name] or times[name][-1] > SHORT:
-                        _touch_memory()
+                    _rest(threads, times[name])
                     _reset_peak()
                     held = _status("VmRSS")
                     start = clock()
