@@ -1,5 +1,6 @@
 """KernelPCA: the formula, scikit-learn's PCA and KernelPCA, residuals, pre-images, memory, and bad input."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.decomposition import KernelPCA as Peer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import mercer
 from mercer import RBF, KernelPCA, Linear, Matern, Polynomial, RationalQuadratic, White
 from mercer.errors import InvalidKernelError, InvalidKernelWarning, ParameterError, ShapeError
 from mercer.gram import Precomputed
@@ -84,7 +86,9 @@ def test_every_eigenpair_has_its_residual_in_the_certificate(n, solver):
     pca = KernelPCA(RBF(1.5), 7, solver=solver).fit(X)
     K, U, values = Centred(RBF(1.5).gram(X)).dense(), pca.eigenvectors_, pca.eigenvalues_
     actual = np.linalg.norm(K @ U - U * values, axis=0)
-    np.testing.assert_allclose(pca.certificate_.residuals, actual, atol=1e-9 * values[0])
+    said = np.array(pca.certificate_.residuals)
+    np.testing.assert_allclose(said * values[0], actual, atol=1e-9 * values[0])
+    assert pca.certificate_.residual == pytest.approx(said.max(), rel=1e-12)
     assert actual.max() <= 1e-7 * values[0]
     np.testing.assert_allclose(values, np.linalg.eigvalsh(K)[::-1][:7], rtol=1e-10)
     np.testing.assert_allclose(U.T @ U, np.eye(7), atol=1e-9)
@@ -260,3 +264,17 @@ def test_a_huge_offset_does_not_hurt_a_radial_kernel():
 def test_bad_parameters_are_refused_with_their_names(changes, words):
     with pytest.raises(ParameterError, match=words):
         KernelPCA(**changes).fit(np.eye(4))
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e4, 1e9])
+@pytest.mark.parametrize("solver", ["auto", "lanczos", "dense"])
+def test_residuals_are_verified_whatever_the_size_of_the_kernel(size, solver):
+    """Seen with large eigenvalues: the certificate had residuals as they are, `verify` relative ones."""
+    X = np.random.default_rng(2).normal(size=(500, 6))
+    pca = KernelPCA(size * RBF(2.0), 5, solver=solver, tol=1e-6).fit(X)
+    found = mercer.verify(pca, X)
+    assert found.ok, str(found)
+    claimed = pca.certificate_
+    larger = tuple(r + 1e-5 for r in claimed.residuals)
+    pca.certificate_ = dataclasses.replace(claimed, residuals=larger)
+    assert not mercer.verify(pca, X).ok

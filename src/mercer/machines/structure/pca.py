@@ -66,7 +66,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
     eigenvalues_, eigenvectors_ : λ_l, falling, and u_l as columns (the largest entry is positive).
     explained_variance_ : λ_l / (n - 1).
     explained_variance_ratio_ : λ_l / tr K̃, the trace being exact.
-    certificate_ : with the residual of every eigenpair in `residuals`.
+    certificate_ : with the residual of every eigenpair, relative to the largest eigenvalue, in `residuals`.
     kernel_, X_fit_, n_components_
 
     >>> from mercer import KernelPCA
@@ -180,7 +180,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine):
                 f"{kept} of {count} components have variance beyond rounding; the others are left out",
             )
         self._keep(on, A, centred, values[:kept], with_signs(vectors[:, :kept]), trace)
-        self._certify(found.certificate, residuals[:kept], notes, start)
+        top = float(np.abs(found.value[0]).max(initial=0.0))
+        self._certify(found.certificate, residuals[:kept] / top if top else residuals[:kept], notes, start)
         return self
 
     def _keep(
