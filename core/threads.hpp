@@ -117,9 +117,9 @@ class Team {
 // Whether the least work gets threads, too: for tests of what threads may not change.
 inline std::atomic<bool> threads_for_all{false};
 
-// How many threads work of so many steps gets, all or one.  A step is a multiply-add, some thirtieth of a
-// nanosecond.  A thread takes 50 to 100 us to begin, a helper that waits a part of that to wake: work that one
-// thread has done in about 250 or 30 us would not be done sooner with them.
+// How many threads work of so many steps gets, all or one. A step is a multiply-add, some thirtieth of a
+// nanosecond. A thread takes 50 to 100 us to begin, a helper that waits a part of that to wake: work that
+// one thread has done in about 250 or 30 us would not be done sooner with them.
 inline int crew_size(int threads, int64_t steps) {
     constexpr int64_t kToBegin = 1 << 23, kToWake = 1 << 20;
     if (threads <= 1 || threads_for_all) return threads;
