@@ -43,6 +43,19 @@ template <class T> class Buffer {
     std::unique_ptr<T, Free> data_;
 };
 
+// For vectors at the start of a line of the cache: a register that lies across two lines is read twice.
+template <class T> struct ByLine {
+    using value_type = T;
+    ByLine() = default;
+    template <class U> ByLine(const ByLine<U>&) {}
+    T* allocate(size_t count) {
+        return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(64)));
+    }
+    void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+    template <class U> bool operator==(const ByLine<U>&) const { return true; }
+};
+template <class T> using LineVector = std::vector<T, ByLine<T>>;
+
 // So many zeros to add to.
 inline Buffer<double> zeros(int64_t count) {
     Buffer<double> out(count);

@@ -11,11 +11,10 @@ constexpr double kInf = __builtin_inf();
 template <class R> MERCER_INLINE Vec<R> widen(const R* p) { return load(p); }
 template <class R> MERCER_INLINE V64 widen(const float* p) requires(sizeof(R) == 8) {
     typedef float U __attribute__((vector_size(MERCER_BYTES / 2), aligned(4), may_alias));
-    return __builtin_convertvector(*(const U*)p, V64);
+    return wide(*(const U*)p);
 }
 template <class R> MERCER_INLINE V32 widen(const double* p) requires(sizeof(R) == 4) {
-    typedef float H __attribute__((vector_size(MERCER_BYTES / 2)));
-    H a = __builtin_convertvector(load(p), H), b = __builtin_convertvector(load(p + kLanes<double>), H);
+    const H32 a = narrow(load(p)), b = narrow(load(p + kLanes<double>));
     V32 out;
     __builtin_memcpy(&out, &a, sizeof a);
     __builtin_memcpy((char*)&out + sizeof a, &b, sizeof b);
@@ -24,51 +23,62 @@ template <class R> MERCER_INLINE V32 widen(const double* p) requires(sizeof(R) =
 
 struct Extremes {
     double most, least;  // largest v that may rise, smallest v that may fall
-    int64_t at;          // where the largest is (first of equals within a lane)
+    int64_t at;          // where the largest is
 };
 
 // Two registers of positions: k0, k0 + 1, ...
 template <class R> struct Positions {
-    Vec<R> first, second;
+    Mask<R> first, second;
     MERCER_MEMBER Positions(int64_t k0) {
-        for (int l = 0; l < kLanes<R>; ++l) first[l] = R(k0 + l);
-        second = first + R(kLanes<R>);
+        for (int l = 0; l < kLanes<R>; ++l) first[l] = k0 + l;
+        second = first + kLanes<R>;
     }
-    MERCER_MEMBER void advance() { first += R(2 * kLanes<R>), second += R(2 * kLanes<R>); }
+    MERCER_MEMBER void advance() { first += 2 * kLanes<R>, second += 2 * kLanes<R>; }
 };
 
+// The largest value of each lane so far, and where: the first of equals.
+template <class R> struct Best {
+    Vec<R> value;
+    Mask<R> where;
+    // What is no number is passed by.  The next maximum waits for this one alone, not for a comparison too.
+    MERCER_MEMBER void look_at(Vec<R> x, Mask<R> here) {
+        const Vec<R> higher = vmax(x, value);
+        where = higher != value ? here : where;
+        value = higher;
+    }
+};
+// Where `top` is, the largest value of both: the first of equals in a lane, in the first of such lanes.
+template <class R> MERCER_INLINE int64_t place_of(Vec<R> top, const Best<R>& a, const Best<R>& b) {
+    constexpr int W = kLanes<R>;
+    const Mask<R> where[2] = {a.where, b.where};
+    const int l = __builtin_ctz(lanes(a.value == top) | lanes(b.value == top) << W);
+    return where[l / W][l % W];
+}
+
 // v -= a A + b B over [k0, k1), and the extremes of what results.
+//   cost  10 reads and 2 writes for two registers.  Bits of kQpNever take out what may not move: sums,
+//         comparisons and maxima share two of the units that compute, bits have others, too
 template <class T, class R>
 MERCER_INLINE Extremes move_and_look(R* v, const R* rise, const R* fall, const T* A, R a, const T* B, R b,
                                      int64_t k0, int64_t k1) {
     constexpr int W = kLanes<R>;
     using V = Vec<R>;
-    V best0 = V{} - R(kInf), best1 = best0, low0 = V{} + R(kInf), low1 = low0, where0{}, where1{};
+    Best<R> best0{V{} - R(kInf), {}}, best1 = best0;
+    V low0 = V{} + R(kInf), low1 = low0;
     Positions<R> here(k0);
     for (int64_t k = k0; k < k1; k += 2 * W) {
-        V x0 = load(v + k) - (a * widen<R>(A + k) + b * widen<R>(B + k));
-        V x1 = load(v + k + W) - (a * widen<R>(A + k + W) + b * widen<R>(B + k + W));
+        const V x0 = (load(v + k) - a * widen<R>(A + k)) - b * widen<R>(B + k);
+        const V x1 = (load(v + k + W) - a * widen<R>(A + k + W)) - b * widen<R>(B + k + W);
         store(v + k, x0);
         store(v + k + W, x1);
-        low0 = vmin(low0, x0 + load(fall + k));
-        low1 = vmin(low1, x1 + load(fall + k + W));
-        x0 += load(rise + k);
-        x1 += load(rise + k + W);
-        Mask<R> m0 = x0 > best0, m1 = x1 > best1;
-        best0 = m0 ? x0 : best0;
-        best1 = m1 ? x1 : best1;
-        where0 = m0 ? here.first : where0;
-        where1 = m1 ? here.second : where1;
+        low0 = vmin(either(x0, load(fall + k)), low0);
+        low1 = vmin(either(x1, load(fall + k + W)), low1);
+        best0.look_at(either(x0, load(rise + k)), here.first);
+        best1.look_at(either(x1, load(rise + k + W)), here.second);
         here.advance();
     }
-    Extremes e{-kInf, kInf, -1};
-    for (int l = 0; l < W; ++l) {
-        if (best0[l] > e.most) e.most = best0[l], e.at = int64_t(where0[l]);
-        if (best1[l] > e.most) e.most = best1[l], e.at = int64_t(where1[l]);
-        if (low0[l] < e.least) e.least = low0[l];
-        if (low1[l] < e.least) e.least = low1[l];
-    }
-    return e;
+    const V most = highest<R>(vmax(best0.value, best1.value)), least = lowest<R>(vmin(low0, low1));
+    return {double(most[0]), double(least[0]), most[0] > R(-kInf) ? place_of<R>(most, best0, best1) : -1};
 }
 
 struct Choice {
@@ -83,31 +93,22 @@ MERCER_INLINE Choice partner(const R* v, const R* fall, const R* diag, const T* 
                              R least_curve, int64_t k0, int64_t k1) {
     constexpr int W = kLanes<R>;
     using V = Vec<R>;
-    V best0{}, best1{}, where0 = V{} - R(1), where1 = where0;
+    Best<R> best0{}, best1{};
     Positions<R> here(k0);
     const V tau = V{} + least_curve;
+    const auto gain = [&](int64_t k) {
+        const V b = vmax(vi - either(load(v + k), load(fall + k)), V{});
+        const V a = vmax((kii + load(diag + k)) - R(2) * widen<R>(Ki + k), tau);
+        return b * b / a;
+    };
     for (int64_t k = k0; k < k1; k += 2 * W) {
-        V b0 = vi - (load(v + k) + load(fall + k)), b1 = vi - (load(v + k + W) + load(fall + k + W));
-        V a0 = (kii + load(diag + k)) - R(2) * widen<R>(Ki + k);
-        V a1 = (kii + load(diag + k + W)) - R(2) * widen<R>(Ki + k + W);
-        a0 = a0 > tau ? a0 : tau;
-        a1 = a1 > tau ? a1 : tau;
-        b0 = b0 > R(0) ? b0 : V{};
-        b1 = b1 > R(0) ? b1 : V{};
-        V g0 = b0 * b0 / a0, g1 = b1 * b1 / a1;
-        Mask<R> m0 = g0 > best0, m1 = g1 > best1;
-        best0 = m0 ? g0 : best0;
-        best1 = m1 ? g1 : best1;
-        where0 = m0 ? here.first : where0;
-        where1 = m1 ? here.second : where1;
+        best0.look_at(gain(k), here.first);
+        best1.look_at(gain(k + W), here.second);
         here.advance();
     }
-    Choice c{0, -1};
-    for (int l = 0; l < W; ++l) {
-        if (best0[l] > c.gain) c = {best0[l], int64_t(where0[l])};
-        if (best1[l] > c.gain) c = {best1[l], int64_t(where1[l])};
-    }
-    return c;
+    const V most = highest<R>(vmax(best0.value, best1.value));
+    if (!(most[0] > 0)) return {0, -1};
+    return {double(most[0]), place_of<R>(most, best0, best1)};
 }
 
 // Without a constraint one variable moves: the one with the largest gain v^2 / K_kk.
@@ -134,8 +135,8 @@ template <class T, class R> MERCER_INLINE double shift(Inner<T, R>& p, int64_t k
     if (after >= p.hi[k]) after = p.hi[k];
     if (after <= p.lo[k]) after = p.lo[k];
     p.value[k] = after;
-    p.rise[k] = after < p.hi[k] ? R(0) : R(-kInf);
-    p.fall[k] = after > p.lo[k] ? R(0) : R(kInf);
+    p.rise[k] = after < p.hi[k] ? R(0) : R(kQpNever);
+    p.fall[k] = after > p.lo[k] ? R(0) : R(kQpNever);
     return after - before;
 }
 

@@ -10,9 +10,8 @@ namespace mercer {
 // The problem restricted to q variables, K[k] being row k of the q x q matrix they meet each other with:
 //   min 1/2 x'Kx - v'x  over the moves x,   lo <= value + x <= hi,   sums of x as `equality` says.
 // v_k = -(gradient of variable k), up to a constant, is kept up to date for the q variables; nothing else is.
-// Arrays are padded to a multiple of kQpPad: padded entries have rise = -inf and fall = +inf and are never
-// chosen.  T is the precision of K, R that of the arrays the passes run over; values and bounds are always
-// float64.
+// Arrays are padded to a multiple of kQpPad: padded entries may neither rise nor fall and are never chosen.
+// T is the precision of K, R that of the arrays the passes run over; values and bounds are always float64.
 template <class T, class R> struct Inner {
     int equality;      // 0 none, 1 the sum of all is kept, 2 the sums of [0, split) and of [split, q) are
     int64_t q, split;  // split is a multiple of kQpPad, or q for one group
@@ -21,7 +20,7 @@ template <class T, class R> struct Inner {
     void* source;
     const R* diag;  // K[k][k]
     R* v;
-    R *rise, *fall;  // 0 where the variable may rise (fall), else -inf (+inf)
+    R *rise, *fall;  // 0 where the variable may rise (fall), else kQpNever
     double* value;
     const double *lo, *hi;
     double tau;     // curvature used where there is none
@@ -36,7 +35,8 @@ template <class T, class R> struct Inner {
 };
 
 constexpr int64_t kQpPad = 32;
-constexpr double kQpTau = 1e-12;  // LIBSVM's tau, here relative to the largest diagonal entry
+constexpr double kQpNever = __builtin_nan("");  // its bits beside those of any number are no number
+constexpr double kQpTau = 1e-12;                // LIBSVM's tau, here relative to the largest diagonal entry
 
 template <class T> struct QpKernels {
     void (*inner)(Inner<T, double>& problem);

@@ -174,7 +174,7 @@ template <class T> class QpSolver : private QpIterate {
         for (double& v : working_.v) v -= middle, size = std::max(size, std::abs(v));
         InnerResult result;
         if (!float64_only_ && size <= kFloat32 * target && top_diag_active_ < 1e15) {
-            const std::vector<double>* from[] = {&working_.diag, &working_.v, &working_.rise, &working_.fall};
+            const LineVector<double>* from[] = {&working_.diag, &working_.v, &working_.rise, &working_.fall};
             for (int k = 0; k < 4; ++k) working_.float32[k].assign(from[k]->begin(), from[k]->end());
             auto& a = working_.float32;
             result = run_kernel<float>(qp_kernels<T>().fast, a[0].data(), a[1].data(), a[2].data(),

@@ -16,10 +16,10 @@ template <class T> class WorkingSet {
         : p_(problem), source_(source), memory_(memory) {}
 
     std::vector<int64_t> variable;  // -1 for padding
-    std::vector<double> diag, v, value, lo, hi, rise, fall;
+    LineVector<double> diag, v, value, lo, hi, rise, fall;
     std::vector<const T*> rows;
-    std::vector<float> float32[4];  // diag, v, rise, fall
-    int64_t split = 0;              // where the second group begins
+    LineVector<float> float32[4];  // diag, v, rise, fall
+    int64_t split = 0;             // where the second group begins
 
     int64_t size() const { return int64_t(variable.size()); }
 
@@ -32,8 +32,8 @@ template <class T> class WorkingSet {
         pad();
         const size_t q = variable.size();
         for (auto* a : {&diag, &v, &value, &lo, &hi}) a->assign(q, 0.0);
-        rise.assign(q, -kInf);
-        fall.assign(q, kInf);
+        rise.assign(q, kQpNever);
+        fall.assign(q, kQpNever);
         rows.resize(q);
     }
     // The block K[W, W] from its rows, each once; number_of_row[r] is the place of row r among them.  Where

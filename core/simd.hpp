@@ -86,8 +86,32 @@ template <class V> MERCER_INLINE V rounded(V x) {
 #endif
     return x;
 }
+// The bits of both.
+template <class V> MERCER_INLINE V either(V a, V b) {
+    using I = typename Scalar<V>::Int;
+    return (V)((I)a | (I)b);
+}
+// a < b ? a : b and a > b ? a : b: of what is no number, b.  (From the expressions gcc makes a comparison and
+// a masked move where it can share the mask, and what follows waits for both.)
+#if defined(__x86_64__) && MERCER_BYTES == 64
+MERCER_INLINE V64 vmin(V64 a, V64 b) { return (V64)_mm512_min_pd((__m512d)a, (__m512d)b); }
+MERCER_INLINE V32 vmin(V32 a, V32 b) { return (V32)_mm512_min_ps((__m512)a, (__m512)b); }
+MERCER_INLINE V64 vmax(V64 a, V64 b) { return (V64)_mm512_max_pd((__m512d)a, (__m512d)b); }
+MERCER_INLINE V32 vmax(V32 a, V32 b) { return (V32)_mm512_max_ps((__m512)a, (__m512)b); }
+#elif defined(__x86_64__) && MERCER_BYTES == 32
+MERCER_INLINE V64 vmin(V64 a, V64 b) { return (V64)_mm256_min_pd((__m256d)a, (__m256d)b); }
+MERCER_INLINE V32 vmin(V32 a, V32 b) { return (V32)_mm256_min_ps((__m256)a, (__m256)b); }
+MERCER_INLINE V64 vmax(V64 a, V64 b) { return (V64)_mm256_max_pd((__m256d)a, (__m256d)b); }
+MERCER_INLINE V32 vmax(V32 a, V32 b) { return (V32)_mm256_max_ps((__m256)a, (__m256)b); }
+#elif defined(__x86_64__)
+MERCER_INLINE V64 vmin(V64 a, V64 b) { return (V64)_mm_min_pd((__m128d)a, (__m128d)b); }
+MERCER_INLINE V32 vmin(V32 a, V32 b) { return (V32)_mm_min_ps((__m128)a, (__m128)b); }
+MERCER_INLINE V64 vmax(V64 a, V64 b) { return (V64)_mm_max_pd((__m128d)a, (__m128d)b); }
+MERCER_INLINE V32 vmax(V32 a, V32 b) { return (V32)_mm_max_ps((__m128)a, (__m128)b); }
+#else
 template <class V> MERCER_INLINE V vmin(V a, V b) { return a < b ? a : b; }
 template <class V> MERCER_INLINE V vmax(V a, V b) { return a > b ? a : b; }
+#endif
 
 #if defined(__x86_64__) && MERCER_BYTES == 64
 MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm512_sqrt_pd((__m512d)x); }
@@ -95,40 +119,53 @@ MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm512_sqrt_ps((__m512)x); }
 MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) {
     return (V64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 }
-MERCER_INLINE bool any_of(I64 m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
-MERCER_INLINE bool any_of(I32 m) { return _mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()) != 0; }
+MERCER_INLINE uint32_t bits_of(I64 m) { return _mm512_movepi64_mask((__m512i)m); }
+MERCER_INLINE uint32_t bits_of(I32 m) { return _mm512_cmplt_epi32_mask((__m512i)m, _mm512_setzero_si512()); }
 #elif defined(__x86_64__) && MERCER_BYTES == 32
 MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm256_sqrt_pd((__m256d)x); }
 MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm256_sqrt_ps((__m256)x); }
 MERCER_INLINE V64 vfma(V64 a, V64 b, V64 c) {
     return (V64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 }
-MERCER_INLINE bool any_of(I64 m) { return _mm256_movemask_pd((__m256d)m) != 0; }
-MERCER_INLINE bool any_of(I32 m) { return _mm256_movemask_ps((__m256)m) != 0; }
+MERCER_INLINE uint32_t bits_of(I64 m) { return uint32_t(_mm256_movemask_pd((__m256d)m)); }
+MERCER_INLINE uint32_t bits_of(I32 m) { return uint32_t(_mm256_movemask_ps((__m256)m)); }
 #elif defined(__x86_64__)
 MERCER_INLINE V64 vsqrt(V64 x) { return (V64)_mm_sqrt_pd((__m128d)x); }
 MERCER_INLINE V32 vsqrt(V32 x) { return (V32)_mm_sqrt_ps((__m128)x); }
-MERCER_INLINE bool any_of(I64 m) { return _mm_movemask_pd((__m128d)m) != 0; }
-MERCER_INLINE bool any_of(I32 m) { return _mm_movemask_ps((__m128)m) != 0; }
+MERCER_INLINE uint32_t bits_of(I64 m) { return uint32_t(_mm_movemask_pd((__m128d)m)); }
+MERCER_INLINE uint32_t bits_of(I32 m) { return uint32_t(_mm_movemask_ps((__m128)m)); }
 #else
 template <class V> MERCER_INLINE V vsqrt(V x) {
     for (int i = 0; i < int(sizeof(V) / sizeof(x[0])); ++i)
         x[i] = sizeof(x[0]) == 8 ? sqrt(x[i]) : sqrtf(x[i]);
     return x;
 }
-template <class I> MERCER_INLINE bool any_of(I m) {
-    for (int i = 0; i < int(sizeof(I) / sizeof(m[0])); ++i)
-        if (m[i]) return true;
-    return false;
+template <class I> MERCER_INLINE uint32_t bits_of(I m) {
+    uint32_t bits = 0;
+    for (int i = 0; i < int(sizeof(I) / sizeof(m[0])); ++i) bits |= uint32_t(m[i] != 0) << i;
+    return bits;
 }
 #endif
 
-// Whether a comparison holds in any lane.  Compilers differ in the integer type that a comparison gives
-// (clang: long long), so the mask is named by its width.
-template <class M> MERCER_INLINE bool any(M mask) {
-    if constexpr (sizeof(mask[0]) == 8) return any_of((I64)mask);
-    else return any_of((I32)mask);
+// Half a register of float32 as float64, and back.  (Of __builtin_convertvector gcc 12 makes two.)
+#if defined(__x86_64__) && MERCER_BYTES == 64
+MERCER_INLINE V64 wide(H32 x) { return (V64)_mm512_cvtps_pd((__m256)x); }
+MERCER_INLINE H32 narrow(V64 x) { return (H32)_mm512_cvtpd_ps((__m512d)x); }
+#elif defined(__x86_64__) && MERCER_BYTES == 32
+MERCER_INLINE V64 wide(H32 x) { return (V64)_mm256_cvtps_pd((__m128)x); }
+MERCER_INLINE H32 narrow(V64 x) { return (H32)_mm256_cvtpd_ps((__m256d)x); }
+#else
+MERCER_INLINE V64 wide(H32 x) { return __builtin_convertvector(x, V64); }
+MERCER_INLINE H32 narrow(V64 x) { return __builtin_convertvector(x, H32); }
+#endif
+
+// The lanes in which a comparison holds, a bit each, and whether there is one.  Compilers differ in the
+// integer type that a comparison gives (clang: long long), so the mask is named by its width.
+template <class M> MERCER_INLINE uint32_t lanes(M mask) {
+    if constexpr (sizeof(mask[0]) == 8) return bits_of((I64)mask);
+    else return bits_of((I32)mask);
 }
+template <class M> MERCER_INLINE bool any(M mask) { return lanes(mask) != 0; }
 
 // Writes past the caches: `p` at a multiple of the register, and whole cache lines at a time.  Other threads
 // see it for certain after `drain`.
@@ -168,6 +205,20 @@ template <int kStep, class T, int... l> MERCER_INLINE Vec<T> even_blocks(Vec<T> 
 }
 template <int kStep, class T, int... l> MERCER_INLINE Vec<T> odd_blocks(Vec<T> a, Vec<T> b, Lanes<l...>) {
     return pick<T, (l & kStep ? kLanes<T> + l : l + kStep)...>(a, b);
+}
+
+// Lane l holds what lane l + kStep held, around the end.
+template <int kStep, class T, int... l> MERCER_INLINE Vec<T> rotated(Vec<T> a, Lanes<l...>) {
+    return pick<T, ((l + kStep) % kLanes<T>)...>(a, a);
+}
+// The largest and the smallest lane, in every lane.
+template <class T, int kStep = kLanes<T> / 2> MERCER_INLINE Vec<T> highest(Vec<T> a) {
+    if constexpr (kStep == 0) return a;
+    else return highest<T, kStep / 2>(vmax(a, rotated<kStep, T>(a, typename FirstLanes<kLanes<T>>::type{})));
+}
+template <class T, int kStep = kLanes<T> / 2> MERCER_INLINE Vec<T> lowest(Vec<T> a) {
+    if constexpr (kStep == 0) return a;
+    else return lowest<T, kStep / 2>(vmin(a, rotated<kStep, T>(a, typename FirstLanes<kLanes<T>>::type{})));
 }
 
 template <class V> MERCER_INLINE double hsum(V x) {

@@ -281,8 +281,7 @@ template <class F> MERCER_INLINE V32 halves(V32 x, F f) {
     V32 y;
     H32 part[2];
     __builtin_memcpy(part, &x, sizeof x);
-    for (int i = 0; i < 2; ++i)
-        part[i] = __builtin_convertvector(f(__builtin_convertvector(part[i], V64)), H32);
+    for (int i = 0; i < 2; ++i) part[i] = narrow(f(wide(part[i])));
     __builtin_memcpy(&y, part, sizeof y);
     return y;
 }
@@ -298,9 +297,9 @@ MERCER_INLINE SinCos<V32> vsincos(V32 x) {
     H32 part[2], sines[2], cosines[2];
     __builtin_memcpy(part, &x, sizeof x);
     for (int i = 0; i < 2; ++i) {
-        const SinCos<V64> both = vsincos(__builtin_convertvector(part[i], V64));
-        sines[i] = __builtin_convertvector(both.sin, H32);
-        cosines[i] = __builtin_convertvector(both.cos, H32);
+        const SinCos<V64> both = vsincos(wide(part[i]));
+        sines[i] = narrow(both.sin);
+        cosines[i] = narrow(both.cos);
     }
     SinCos<V32> y;
     __builtin_memcpy(&y.sin, sines, sizeof y.sin);

@@ -122,6 +122,25 @@ def test_the_minimum_is_found_and_certified(seed, n, N, equality, low_rank):
     assert found.value.objective <= slow(q, start, equality) + 1e-6
 
 
+@pytest.mark.parametrize("equality", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(12))
+def test_slopes_of_whole_numbers_are_like_any_others(seed, equality):
+    """What may not move is told by bits beside its slope; here the slopes are few bits, of either sign."""
+    rng = np.random.default_rng(seed)
+    N = 60
+    A = rng.choice([-1.0, 0.0, 1.0], size=(N, 8))
+    signs = rng.choice([-1, 1], N).astype(np.int8)
+    p = rng.choice([-4.0, -2.0, -1.0, 1.0, 2.0, 4.0], N)
+    C = rng.choice([0.0, 1.0, 2.0], N)
+    q = {"K": A @ A.T + 8 * np.eye(N), "rows": np.arange(N), "signs": signs, "p": p, "C": C}
+    start = C if seed % 3 == 2 else np.where(rng.uniform(size=N) < 0.5, 0.0, C)
+    found = solve(q, alpha=start, equality=equality, tol=1e-9)
+    assert found.certificate.status == "converged"
+    feasible(q, found, start, equality)
+    assert violation(q, found.value.alpha, equality) <= 1e-9 + 1e-12
+    assert found.value.objective <= slow(q, start, equality) + 1e-6
+
+
 @settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
