@@ -195,27 +195,30 @@ template <class T, class R> static void inner(Inner<T, R>& p) {
     }
 }
 
-// Four rows share one pass over f; a block of f stays in cache.  The rows come from memory, and a row is read
-// in stretches too short for the processor to see what comes next: it is told.
+// Four rows share one pass over f, a line of the cache at a time; a block of f stays in the nearest cache.
+// The rows come from memory in stretches too short for the processor to see what comes next: it is told, by
+// the same stretch of the next four.
 template <class T>
 static void accumulate(const T* const* rows, const double* d, int64_t count, int64_t j0, int64_t j1,
                        double* f) {
-    constexpr int W = kLanes<double>;
-    constexpr int64_t kBlock = 4096, kAhead = 512;
+    constexpr int64_t W = kLanes<double>, kLine = 64 / int64_t(sizeof(T)), kBlock = 512;
     for (int64_t c0 = j0; c0 < j1; c0 += kBlock) {
         const int64_t c1 = least(c0 + kBlock, j1);
         int64_t w = 0;
         for (; w + 4 <= count; w += 4) {
             const T *r0 = rows[w], *r1 = rows[w + 1], *r2 = rows[w + 2], *r3 = rows[w + 3];
+            const T* const* next = w + 8 <= count ? rows + w + 4 : rows + w;
+            const T *n0 = next[0], *n1 = next[1], *n2 = next[2], *n3 = next[3];
             const double d0 = d[w], d1 = d[w + 1], d2 = d[w + 2], d3 = d[w + 3];
             int64_t j = c0;
-            for (; j + W <= c1; j += W) {
-                __builtin_prefetch(r0 + j + kAhead);
-                __builtin_prefetch(r1 + j + kAhead);
-                __builtin_prefetch(r2 + j + kAhead);
-                __builtin_prefetch(r3 + j + kAhead);
-                store(f + j, load(f + j) + (d0 * widen<double>(r0 + j) + d1 * widen<double>(r1 + j)) +
-                                 (d2 * widen<double>(r2 + j) + d3 * widen<double>(r3 + j)));
+            for (; j + kLine <= c1; j += kLine) {
+                __builtin_prefetch(n0 + j);
+                __builtin_prefetch(n1 + j);
+                __builtin_prefetch(n2 + j);
+                __builtin_prefetch(n3 + j);
+                for (int64_t l = j; l < j + kLine; l += W)
+                    store(f + l, load(f + l) + (d0 * widen<double>(r0 + l) + d1 * widen<double>(r1 + l)) +
+                                     (d2 * widen<double>(r2 + l) + d3 * widen<double>(r3 + l)));
             }
             for (; j < c1; ++j) f[j] = f[j] + (d0 * r0[j] + d1 * r1[j]) + (d2 * r2[j] + d3 * r3[j]);
         }

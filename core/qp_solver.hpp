@@ -348,7 +348,7 @@ template <class T> class QpSolver : private QpIterate {
             for (size_t k = 0; k < set.size(); ++k) x_[size_t(set[k])] = before[k];
             throw;
         }
-        const int64_t width = int64_t(columns_.size()), chunk = 1024, count = int64_t(moved.size());
+        const int64_t width = int64_t(columns_.size()), chunk = 512, count = int64_t(moved.size());
         Crew crew(crew_size(options_.threads, count * width), kNoPoll);
         crew.run((width + chunk - 1) / chunk, [&](int, auto& take) {
             for (int64_t t; (t = take()) >= 0;)
