@@ -131,7 +131,9 @@ template <class T> class RowCache {
     void select_columns(const std::vector<int64_t>& slots, const std::vector<int64_t>& positions,
                         int64_t stride, int threads) {
         constexpr int64_t kTogether = 32;
-        const int64_t count = int64_t(positions.size()), all = int64_t(slots.size()), *at = positions.data();
+        const int64_t count = int64_t(positions.size()), all = int64_t(slots.size());
+        const std::vector<int32_t> near(positions.begin(), positions.end());  // read once for each row
+        const int32_t* at = near.data();
         const auto select = [&](int64_t k) {
             const T* from = at_ + slots[size_t(k)] * stride_;
             T* to = at_ + k * stride;
