@@ -165,8 +165,8 @@ static void step(const Call<T>& call, const Op& op, const Strip& s, const T* lef
             return map_rows(call.rows[op.a], s, left, out, [](V t, V u, V v) { return t * (u * v); });
         case ADD: return map2(n, left, right, out, [](V a, V b) { return a + b; });
         case MUL: return map2(n, left, right, out, [](V a, V b) { return a * b; });
-        case MAX: return map2(n, left, right, out, [](V a, V b) { return (a < b) | (b != b) ? b : a; });
-        case MIN: return map2(n, left, right, out, [](V a, V b) { return (b < a) | (b != b) ? b : a; });
+        case MAX: return map2(n, left, right, out, [](V a, V b) { return ((a < b) | (b != b)) ? b : a; });
+        case MIN: return map2(n, left, right, out, [](V a, V b) { return ((b < a) | (b != b)) ? b : a; });
     }
 }
 
